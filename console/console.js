@@ -6,6 +6,7 @@ import { beginAtTop, find, makeIcon, markStale, nowMs, onPlace, readPlace, setTi
 import { element, say } from "./element.js";
 import { duration } from "./format.js";
 import { Pace } from "./pace.js";
+import { permit } from "./parts/hints.js";
 import { askForToken } from "./parts/token.js";
 import { addThemeSwitch } from "./parts/theme.js";
 import { Configuration } from "./pages/configuration.js";
@@ -80,6 +81,8 @@ class Console {
     if (node.journal) this.showBanner("The journal's disk is failing.", `Publishes that ask for the disk are refused, all else goes on: ${node.journal}`);
     else say(find("banner"), "");
     this.showCondition(node.condition);
+    permit(find("token"), node);
+    say(find("token"), node.can_change ? "Admin token" : "No admin token is set");
     say(find("node-name"), node.node);
     say(find("facts"), `version ${node.version} · up ${duration(node.uptime_ms)} · clients on ${node.client} · ${node.driver}, ${node.shards} ${node.shards === 1 ? "shard" : "shards"}`);
     setTitle(`${PAGES[readPlace().path]?.title ?? "Overview"} · ${node.node}`);

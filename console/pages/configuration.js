@@ -4,6 +4,7 @@ import { ask } from "../admin.js";
 import { element, empty, panel, say } from "../element.js";
 import { exact } from "../format.js";
 import { change } from "../parts/change.js";
+import { permit } from "../parts/hints.js";
 
 const SOURCES = { default: ["default", ""], file: ["file", "accent"], environment: ["env", "accent"], flag: ["flag", "accent"] };
 const REFRESH_EVERY = 10;
@@ -17,7 +18,7 @@ export class Configuration {
     this.root = element("div", {},
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Configuration"),
         element("p", {}, "Defaults, then the file, then the environment, then flags: the last that names a value decides it.")),
-        element("button", { type: "button", onclick: () => this.reload() }, "Read again")),
+        this.button = element("button", { type: "button", disabled: true, onclick: () => this.reload() }, "Read again")),
       this.fault = element("div", { class: "fault", role: "alert" }), this.outcome = element("p", { class: "told", role: "status" }),
       element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
         element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.changed, "only what was set"), this.count),
@@ -26,7 +27,8 @@ export class Configuration {
   }
 
   // Configuration changes seldom: read at once, then every tenth second.
-  async refresh() {
+  async refresh(node) {
+    permit(this.button, node);
     if (this.beats++ % REFRESH_EVERY !== 0) return;
     const told = await ask("/v1/config");
     const text = JSON.stringify(told);

@@ -3,7 +3,8 @@
 import { ask } from "../admin.js";
 import { element, empty, panel, say } from "../element.js";
 import { bytes, duration, exact } from "../format.js";
-import { endConnection, hexOf, standOf } from "../parts/connection.js";
+import { endConnection, standOf } from "../parts/connection.js";
+import { permit } from "../parts/hints.js";
 import { Table } from "../parts/table.js";
 
 const FACTS = {
@@ -32,14 +33,14 @@ export class Connection {
       this.fault, this.outcome = element("p", { class: "bad", role: "status" }),
       panel("Who it is", { id: "who" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
       panel("Where it stands", { id: "stands" }, this.table.root));
-    try { say(this.title, hexOf({ connection: this.id })); } catch { say(this.title, "no such connection"); }
+    say(this.title, this.id || "no such connection");
   }
 
-  async refresh() {
+  async refresh(node) {
     if (this.has_ended) return;
     const row = await ask(`/v1/connections/${encodeURIComponent(this.id)}`);
     this.row = row;
-    this.button.disabled = false;
+    permit(this.button, node);
     for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], show(row));
     this.most = Math.max(0, ...row.stands.map((stand) => stand.lag_bytes));
     this.table.set(row.stands);

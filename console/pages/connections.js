@@ -4,7 +4,8 @@ import { ask } from "../admin.js";
 import { writePlace } from "../browser.js";
 import { element, empty, panel, say } from "../element.js";
 import { bytes, duration, exact } from "../format.js";
-import { endConnection, hexOf, standOf, toneOf } from "../parts/connection.js";
+import { endConnection, standOf, toneOf } from "../parts/connection.js";
+import { permit } from "../parts/hints.js";
 import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
 
@@ -17,7 +18,7 @@ export class Connections {
     this.state = { search: query.get("search") ?? "", behind: query.get("behind") ?? "" };
     this.places = [""];
     this.search = element("input", { type: "search", name: "search", spellcheck: "false", maxlength: 256, autocomplete: "off",
-      placeholder: "address, identity, client, wire or id", oninput: () => this.change({ search: this.search.value.trim() }) });
+      placeholder: "address, identity, client, protocol or number", oninput: () => this.change({ search: this.search.value.trim() }) });
     this.search.value = this.state.search;
     this.behind = element("input", { type: "checkbox", name: "behind", onchange: () => this.change({ behind: this.behind.checked ? "true" : "" }) });
     this.behind.checked = this.state.behind === "true";
@@ -28,15 +29,15 @@ export class Connections {
         ? empty(this.state.behind ? "Nobody is behind." : "No connection is like that.", this.state.behind ? "Every subscription stands at the head of its stream." : "It may have ended.")
         : empty("Nobody is connected.", "Clients connect to the client port."),
       columns: [
-        { key: "connection", label: "Connection", kind: "id", href: (row) => `#/connection?id=${row.connection}`, show: hexOf },
+        { key: "connection", label: "Connection", kind: "id", href: (row) => `#/connection?id=${row.connection}` },
         { key: "behind", label: "Where it stands", show: (row) => standOf(row) + behindBy(row), tone: toneOf },
         { key: "address", label: "Address", kind: "nowrap" },
         { key: "identity", label: "Identity", show: (row) => row.identity || "anonymous" },
-        { key: "client", label: "Client", kind: "nowrap", show: (row) => row.client || "–" },
+        { key: "client", label: "Client", kind: "client", show: (row) => row.client || "–" },
         { key: "protocol", label: "Protocol" },
         { key: "connected_ms", label: "Connected", isNumber: true, show: (row) => duration(row.connected_ms) },
         { key: "subscriptions", label: "Subscriptions", isNumber: true, show: (row) => exact(row.subscriptions) },
-        { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: hexOf, run: (row) => this.end_one(row) } },
+        { key: "end", label: "Disconnect", isLabelHidden: true, action: { label: "Disconnect", kind: "danger plain", about: (row) => row.connection, permit, run: (row) => this.end_one(row) } },
       ],
     });
     this.pager = new Pager((pages) => this.turn(pages));
@@ -68,7 +69,7 @@ export class Connections {
     if (search !== this.state.search || behind !== this.state.behind || after !== this.places.at(-1)) return;
     say(this.fault, "");
     this.following = told.next;
-    this.table.set(told.rows);
+    this.table.set(told.rows, node);
     const page = this.places.length;
     const words = told.rows.length === 0 ? (told.next ? "none among those looked at so far" : "") : `${exact(told.rows.length)} shown${page > 1 ? `, page ${page}` : ""}`;
     this.pager.show(words, page > 1, told.next !== null);

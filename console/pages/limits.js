@@ -20,7 +20,7 @@ export class Limits {
         { key: "scope", label: "Whose", kind: "nowrap", show: (row) => SCOPES[row.scope] ?? row.scope },
         { key: "value", label: "Value", isNumber: true, show: (row) => quantity(row.name, row.value), title: (row) => `default ${quantity(row.name, row.default)}, from ${row.source}` },
         { key: "used", label: "Used now", isNumber: true, isSortable: true, show: (row) => (row.used === null ? "–" : quantity(row.name, row.used)), meter: (row) => (row.used === null ? null : shareOf(row)) },
-        { key: "hits", label: "Hit", isNumber: true, kind: "nowrap", isSortable: true, show: (row) => (row.hits === null ? "not counted" : `${exact(row.hits)} ×`), tone: (row) => (row.hits ? "warn" : "quiet"),
+        { key: "hits", label: "Hit", isNumber: true, kind: "nowrap", isSortable: true, show: (row) => (row.hits === null ? "not counted" : row.is_ordinary ? `let ${exact(row.hits)} go` : `${exact(row.hits)} ×`), tone: (row) => (hitsOf(row) ? "warn" : "quiet"),
           title: (row) => (row.counted_by ? `counted by ${row.counted_by}` : "") },
         { key: "code", label: "Code", show: (row) => (row.code ? `${row.code_number} ${row.code}` : "–") },
       ],
@@ -32,7 +32,7 @@ export class Limits {
         { key: "name", label: "Code", show: (row) => `${row.code} ${row.name}`, tone: () => "warn" },
         { key: "reason", label: "Reason", kind: "text" },
         { key: "address", label: "Who", show: (row) => [row.identity, row.address].filter(Boolean).join(" · ") },
-        { key: "connection", label: "Connection", kind: "name", href: (row) => (row.connection ? `#/connection?id=${row.connection}` : null), show: (row) => (row.connection ? BigInt(row.connection).toString(16) : "–") },
+        { key: "connection", label: "Connection", kind: "name", href: (row) => (row.connection ? `#/connection?id=${row.connection}` : null), show: (row) => row.connection ?? "–" },
       ],
     });
     this.root = element("div", { class: "stack" },
@@ -53,7 +53,7 @@ export class Limits {
   show() {
     if (!this.rows) return;
     const { sort, order } = this.table;
-    const value = (row) => (sort === "used" ? shareOf(row) : sort === "name" ? row.name : row.hits ?? -1);
+    const value = (row) => (sort === "used" ? shareOf(row) : sort === "name" ? row.name : hitsOf(row));
     const sorted = [...this.rows].sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0) * (order === "asc" ? 1 : -1));
     this.table.set(sorted);
     this.showGauges();
@@ -78,6 +78,11 @@ export class Limits {
   }
 
   fail(error) { say(this.fault, error.message); }
+}
+
+// That old messages go is what a log’s limits are for: no hit.
+function hitsOf(row) {
+  return row.is_ordinary ? 0 : row.hits ?? -1;
 }
 
 function shareOf(row) {

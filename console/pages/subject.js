@@ -5,6 +5,7 @@ import { element, panel, say } from "../element.js";
 import { ago, bytes, exact, visible } from "../format.js";
 import { change } from "../parts/change.js";
 import { FieldChart } from "../parts/fields.js";
+import { permit } from "../parts/hints.js";
 import { Live } from "../parts/live.js";
 import { contentOf, Messages } from "../parts/messages.js";
 import { PublishForm } from "../parts/publish.js";
@@ -12,9 +13,10 @@ import { PublishForm } from "../parts/publish.js";
 export const SUBSCRIBERS = "Subscriptions to this very name. Those to patterns that hold it, such as /rooms/**, are not counted: see Connections.";
 
 const HISTORY = 100;
-const ABOUT = { Subscribers: SUBSCRIBERS };
+const ABOUT = { Subscribers: SUBSCRIBERS, "In memory": "Messages in the subject’s log. The journal may hold more." };
+const UNKNOWN = "Nothing was published on this subject since the node began to number it. Is the name right?";
 const FACTS = {
-  Position: (row) => row.at, Kept: (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Subscribers: (row) => exact(row.subscribers),
+  Position: (row) => row.at, "In memory": (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Subscribers: (row) => exact(row.subscribers),
   "Last message": (row, now_ms) => ago(row.last_ms, now_ms), Snapshot: (row) => (row.has_snapshot ? "kept" : "none"),
 };
 
@@ -98,8 +100,10 @@ export class Subject {
   async refresh(node) {
     if (!this.live) this.begin(node);
     const row = await ask("/v1/subject", { query: { subject: this.name } });
-    say(this.fault, "");
-    this.button.disabled = false;
+    // This page listens to it, so that the node knows the name by now, whoever wrote it.
+    const isUnknown = row.messages === 0 && !row.has_snapshot && row.at.endsWith(".0");
+    say(this.fault, isUnknown ? UNKNOWN : "");
+    permit(this.button, node, !isUnknown);
     for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], visible(show(row, node.time_ms)));
   }
 

@@ -2,6 +2,7 @@
 
 import { element, panel, say } from "../element.js";
 import { writePlace } from "../browser.js";
+import { DidYouMean } from "../parts/hints.js";
 import { keepClientToken, Live, readClientToken } from "../parts/live.js";
 import { Messages } from "../parts/messages.js";
 
@@ -14,13 +15,14 @@ export class Tail {
     this.pause = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
     this.state = element("span", { class: "quiet", role: "status" }, "not connected");
     this.messages = new Messages({ label: "Messages, newest first", hasSubject: true });
+    this.hint = new DidYouMean((meant) => { this.pattern.value = meant; this.start(); });
     const form = element("form", { class: "row", autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.start(); } },
       element("label", { class: "field wide" }, "Pattern", this.pattern), element("label", { class: "field" }, "Token", this.token),
       element("button", { type: "submit", class: "main" }, "Listen"), this.pause);
     this.root = element("div", {},
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Live"),
         element("p", {}, "Messages as any client is sent them: * is one segment, ** the rest.")), this.quick = element("div", { class: "row" })),
-      panel("Messages", { id: "messages", right: this.state }, form, this.messages.root));
+      panel("Messages", { id: "messages", right: this.state }, form, this.hint.root, this.messages.root));
     if (node) this.begin(node);
   }
 
@@ -43,9 +45,11 @@ export class Tail {
 
   start() {
     keepClientToken(this.token.value.trim());
-    writePlace("live", { pattern: this.pattern.value.trim() });
+    const pattern = this.pattern.value.trim();
+    writePlace("live", { pattern });
+    this.hint.show(pattern);
     this.messages.clear();
-    this.live?.listen(this.pattern.value.trim());
+    this.live?.listen(pattern);
   }
 
   togglePause() {

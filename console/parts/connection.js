@@ -2,7 +2,6 @@
 
 import { change } from "./change.js";
 
-export const hexOf = (row) => BigInt(row.connection).toString(16);
 export const standOf = (row) => row.subscriptions === 0 ? "no subscriptions" : row.behind === 0 ? "at the head" : `${row.behind} of ${row.subscriptions} behind`;
 export const toneOf = (row) => row.subscriptions === 0 ? "quiet" : row.behind === 0 ? "good" : "warn";
 

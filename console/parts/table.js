@@ -4,7 +4,7 @@
 import { element, say } from "../element.js";
 
 export class Table {
-  // Columns: { key, label, show(row), isNumber, isSortable, href(row), meter(row), about: what is counted, in a sentence, action: { label, run(row), kind } }.
+  // Columns: { key, label, show(row), isNumber, isSortable, href(row), meter(row), about: what is counted, in a sentence, action: { label, run(row), kind, permit(button, node) } }.
   constructor({ label, columns, keyOf, onSort, sort, order, isTall, empty }) {
     Object.assign(this, { columns, keyOf, onSort, sort, order, empty });
     this.rows = new Map();
@@ -39,7 +39,7 @@ export class Table {
     });
   }
 
-  set(rows) {
+  set(rows, node) {
     const keys = new Set(rows.map(this.keyOf));
     for (const [key, line] of this.rows) if (!keys.has(key)) { line.remove(); this.rows.delete(key); }
     rows.forEach((row, at) => {
@@ -48,7 +48,7 @@ export class Table {
       if (!line) this.rows.set(key, line = this.makeLine(row));
       if (this.body.children[at] !== line) this.body.insertBefore(line, this.body.children[at] ?? null);
       line.row = row;
-      this.columns.forEach((column, index) => fill(line.children[index], column, row));
+      this.columns.forEach((column, index) => fill(line.children[index], column, row, node));
     });
     if (rows.length > 0) this.nothing.replaceChildren();
     else if (!this.nothing.firstChild && this.empty) this.nothing.append(this.empty());
@@ -69,8 +69,11 @@ export class Table {
   }
 }
 
-function fill(cell, column, row) {
-  if (column.action) return void cell.firstChild.setAttribute("aria-label", `${column.action.label} ${column.action.about(row)}`);
+function fill(cell, column, row, node) {
+  if (column.action) {
+    cell.firstChild.setAttribute("aria-label", `${column.action.label} ${column.action.about(row)}`);
+    return void column.action.permit?.(cell.firstChild, node);
+  }
   const target = column.href || column.meter ? cell.firstChild : cell;
   say(target, column.show ? column.show(row) : String(row[column.key] ?? "–"));
   if (column.title) cell.title = column.title(row);

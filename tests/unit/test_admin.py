@@ -1,5 +1,6 @@
 """The admin port over a real socket, with a stand-in for the engine: routes, paging, and what strangers are refused."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -51,22 +52,23 @@ async def test_connections_are_searched_and_their_numbers_are_texts(admin: Admin
     assert isinstance(engine, FakeEngine)
     engine.connection_rows = [{"connection": 2**63 + 1, "client": "<script>"}, {"connection": 2**63 + 2, "client": "b"}]
     _, page, _ = await admin.get("/v1/connections?search=script")
-    assert page == {"rows": [{"connection": "9223372036854775809", "client": "<script>"}], "next": None}
+    assert page == {"rows": [{"connection": "8000000000000001", "client": "<script>"}], "next": None}
     _, page, _ = await admin.get("/v1/connections?limit=1")
-    assert page["next"] == "9223372036854775809"
-    _, page, _ = await admin.get("/v1/connections?limit=1&after=9223372036854775809")
-    assert page["rows"][0]["connection"] == "9223372036854775810" and page["next"] is None
+    assert page["next"] == "8000000000000001"
+    _, page, _ = await admin.get("/v1/connections?limit=1&after=8000000000000001")
+    assert page["rows"][0]["connection"] == "8000000000000002" and page["next"] is None
 
 
 @pytest.mark.parametrize(
     "query", ["subjects?limit=0", "subjects?limit=1001", "subjects?limit=x", "subjects?limit=-1", "subjects?limit=%C2%B2",
-              "subjects?pattern=a", "subjects?pattern=/a/**/b", "connections?after=x", "connections?after=18446744073709551616",
+              "subjects?pattern=a", "subjects?pattern=/a/**/b", "connections?after=x", "connections?after=10000000000000000",
               "connections?limit=" + "9" * 5000],
 )  # fmt: skip
 async def test_a_wrong_query_is_refused_with_the_bound(admin: Admin, query: str) -> None:
     status, problem, answer = await admin.get(f"/v1/{query}")
     assert status == 400 and answer.content_type == "application/problem+json"
-    assert "must be a whole number from" in problem["title"] or problem["title"].startswith("pattern ")
+    expected = "must be a (whole number from|connection's number)|^pattern "
+    assert re.search(expected, problem["title"])
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/stats", "/metrics", "/health/live", "/nothing"])
@@ -167,10 +169,15 @@ async def test_an_operator_ends_a_connection_with_the_token_alone(admin: Admin) 
     engine = admin.running.node.engine.compiled
     assert isinstance(engine, FakeEngine)
     engine.connection_rows = [{"connection": 2**63 + 1, "address": "10.0.0.1:1"}]
-    path, shown = f"/v1/connections/{2**63 + 1}", {"Authorization": f"Bearer {TOKEN}"}
+    path, shown = f"/v1/connections/{2**63 + 1:x}", {"Authorization": f"Bearer {TOKEN}"}
     assert (await admin.get(path))[1]["stands"] == []
     assert [await admin.delete(path), await admin.delete(path, Origin="http://evil.example", **shown)] == [401, 403]
     assert engine.orders == []
     assert await admin.delete(path, **shown) == 204
     assert engine.orders == [("close", 2**63 + 1, int(Code.CLOSED_BY_OPERATOR), "closed by an operator")]
-    assert [await admin.delete(f"/v1/connections/{wrong}", **shown) for wrong in (5, "x", 2**64)] == [404, 400, 400]
+    assert [await admin.delete(f"/v1/connections/{wrong}", **shown) for wrong in (5, "x", "F", "1" * 17)] == [
+        404,
+        400,
+        400,
+        400,
+    ]

@@ -1,6 +1,7 @@
 """/v1/connections: who is connected, where each stands behind the head, and how to end one.
 
-A connection's number is a text, because JavaScript's numbers cannot hold 64 bits. What changes something is guarded by app.py.
+A connection's number is hexadecimal text in every answer, path and log line: one form, and JavaScript's numbers cannot hold
+64 bits. What changes something is guarded by app.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .view import NodeView
 
 LIMIT_DEFAULT, LIMIT_MAX = 100, 1_000
 SEARCH_CHARACTERS_MAX = 256
-ID_MAX = 2**64 - 1
+ID_DIGITS_MAX = 16
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
@@ -27,27 +28,27 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
 
     async def list_connections(request: web.Request) -> web.Response:
         limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
-        after = read_number(request, "after", 0, 0, ID_MAX)
+        after = read_id(request.query.get("after", "") or "0", "after")
         search = read_text(request, "search", SEARCH_CHARACTERS_MAX) or None
         rows, following = await turn.take(view.engine.connections, after, limit, search, read_flag(request, "behind"))
         return web.json_response(
-            {"rows": [_show(row) for row in rows], "next": None if following is None else str(following)}
+            {"rows": [_show(row) for row in rows], "next": None if following is None else show_id(following)}
         )
 
     async def show_connection(request: web.Request) -> web.Response:
-        row = await asyncio.to_thread(view.engine.connection, _read_id(request))
+        row = await asyncio.to_thread(view.engine.connection, read_id(request.match_info["connection"], "a connection"))
         if row is None:
             raise web.HTTPNotFound(reason="no such connection: it has ended")
         return web.json_response({"stands": [], **_show(row)})
 
     async def end_connection(request: web.Request) -> web.Response:
-        connection = _read_id(request)
+        connection = read_id(request.match_info["connection"], "a connection")
         row = await asyncio.to_thread(view.engine.connection, connection)
         if row is None:
             raise web.HTTPNotFound(reason="no such connection: it has ended")
         code = Code.CLOSED_BY_OPERATOR
         await asyncio.to_thread(view.engine.order, [CloseOrder(connection, int(code), "closed by an operator")])
-        read_logger().info("connection_closed_by_operator", connection=f"{connection:x}", address=row["address"])
+        read_logger().info("connection_closed_by_operator", connection=show_id(connection), address=row["address"])
         return web.Response(status=204)
 
     router.add_get("/v1/connections", list_connections)
@@ -56,11 +57,18 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
 
 
 def _show(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "connection": str(row["connection"])}
+    return {**row, "connection": show_id(row["connection"])}
 
 
-def _read_id(request: web.Request) -> int:
-    text = request.match_info["connection"]
-    if not (text.isascii() and text.isdigit() and int(text[:21]) <= ID_MAX):
-        raise web.HTTPBadRequest(reason="a connection is a whole number")
-    return int(text)
+def show_id(connection: int) -> str:
+    """A connection's number as the console, the logs and the search show it."""
+    return f"{connection:x}"
+
+
+def read_id(text: str, name: str) -> int:
+    """What `show_id` has written; anything else is a 400."""
+    if not 0 < len(text) <= ID_DIGITS_MAX or not set(text) <= set("0123456789abcdef"):
+        raise web.HTTPBadRequest(
+            reason=f"{name} must be a connection's number: at most {ID_DIGITS_MAX} hexadecimal digits"
+        )
+    return int(text, 16)

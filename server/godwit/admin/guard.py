@@ -48,6 +48,11 @@ class Guard:
         self._digest = hashlib.sha256(token.encode()).digest() if token else None
         self._token_for_reads = config.token_for_reads
 
+    @property
+    def has_token(self) -> bool:
+        """Whether anything can be changed here, by who shows it."""
+        return self._digest is not None
+
     def check(self, method: str, path: str, headers: Mapping[str, str], address: str) -> Refused | None:
         """Why a request may not be answered; None where it may. Health is told to everybody."""
         is_read = method in ("GET", "HEAD", "OPTIONS")

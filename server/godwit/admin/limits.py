@@ -41,6 +41,8 @@ COUNTED_BY_NODE = {
     "feed_bytes_max": "feed_overruns",
     "rate_limit_entries_max": "rate_limit_entries_evicted",
 }
+ORDINARY = frozenset({"log_messages_max", "log_age_ms_max"})
+"""What lets old messages go in the ordinary course: nobody was refused anything."""
 COUNTED_BY_SHARDS = {"stream_window_bytes_max": "window_misses"}
 COUNTED_BY_NAME = frozenset(
     limit.name
@@ -84,6 +86,7 @@ def describe(config: Config, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "used": _count_used(limit.name, stats, shards),
                 "hits": hits,
                 "counted_by": counted_by,
+                "is_ordinary": limit.name in ORDINARY,
             }
         )
     return rows

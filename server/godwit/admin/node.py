@@ -7,10 +7,11 @@ import time
 
 from aiohttp import web
 
+from .guard import Guard
 from .view import NodeView
 
 
-def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
+def add_routes(router: web.UrlDispatcher, view: NodeView, guard: Guard) -> None:
     """One route; nothing of it asks the engine."""
 
     async def show_node(_request: web.Request) -> web.Response:
@@ -23,6 +24,7 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
             "time_ms": time.time_ns() // 1_000_000,
             "has_demo": view.read_config().demo.enabled,
             "journal": view.health.journal,
+            "can_change": guard.has_token,
         }
         return web.json_response(told)
 

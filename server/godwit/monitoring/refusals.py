@@ -41,7 +41,7 @@ class Refusals:
                 "name": CODES[code].name if code in CODES else "",
                 "reason": reason[:REASON_CHARACTERS_MAX],
                 "address": address,
-                "connection": None if connection is None else str(connection),
+                "connection": None if connection is None else f"{connection:x}",
                 "identity": holder[0],
                 "tenant": holder[1],
                 "authority": holder[2],

@@ -86,7 +86,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("get", "/v1/connections", "Connections, in the order of their places.", "Connections",
               (Ask("search", "In the address, identity, client name or number (hexadecimal), or the wire.", {**TEXT, "maxLength": 256}),
                Ask("behind", "Only those that are not at the head of all their streams.", FLAG),
-               Ask("after", "`next` of the page before.", {**TEXT, "pattern": "^[0-9]{0,20}$"}), LIMIT), (400, 503)),
+               Ask("after", "`next` of the page before.", {**TEXT, "pattern": "^[0-9a-f]{0,16}$"}), LIMIT), (400, 503)),
     Operation("get", "/v1/connections/{connection}", "One connection, and where each of its subscriptions stands.", "Connection",
               (ONE,), (400, 404)),
     Operation("delete", "/v1/connections/{connection}", "Closes it, with code 4000: it does not come back by itself.", "",

@@ -17,8 +17,8 @@ TIME_MS: Schema = {**COUNT, "description": "Wall clock of the node, milliseconds
 VALUE: Schema = {"type": ["string", "integer", "boolean", "array", "null"], "items": {}}
 CONNECTION: Schema = {
     **TEXT,
-    "pattern": "^[0-9]{1,20}$",
-    "description": "A connection's number; a text, because it has 64 bits.",
+    "pattern": "^[0-9a-f]{1,16}$",
+    "description": "A connection's number, hexadecimal, as logs and the console show it.",
 }
 
 
@@ -69,6 +69,7 @@ SHAPES: dict[str, Schema] = {
         time_ms=TIME_MS,
         has_demo={**FLAG, "description": "It publishes its host's telemetry on /host/**."},
         journal={**TEXT, "description": "What the journal's disk says while it fails; else empty."},
+        can_change={**FLAG, "description": "An admin token is set: who shows it may change something here."},
     ),
     "Stats": shape(
         "Every figure; its own JSON Schema, with each figure's meaning, is at /v1/stats/schema.",
@@ -182,6 +183,7 @@ SHAPES: dict[str, Schema] = {
         used=maybe({**COUNT, "description": "Now; of a shard's limit, the fullest shard's."}),
         hits=maybe({**COUNT, "description": "Since the start; null: nothing counts it."}),
         counted_by=maybe({**TEXT, "description": "The counter, or the code that several limits may share."}),
+        is_ordinary={**FLAG, "description": "What is counted are old messages that went as they should: no hit."},
     ),
     "Refusals": shape("The last refusals, newest first.", rows=rows(refer("Refusal"))),
     "Refusal": shape(
