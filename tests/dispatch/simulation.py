@@ -17,7 +17,8 @@ from typing import Any
 from godwit.dispatch.fanout.dispatcher import Clocks, Dispatcher, Pace
 from godwit.dispatch.model import DeliveryKey, Job, Outcome, Page, Result, Shipment, State
 from godwit.dispatch.pure.rank import is_open
-from godwit.dispatch.stores.sqlite import accept, fanout, receivers
+from godwit.dispatch.stores.sqlite import accept, fanout, jobs, receivers
+from godwit.dispatch.stores.sqlite.changes import add_counts
 from godwit.dispatch.stores.sqlite.schema import TABLES
 
 LEASE_MS = 30
@@ -82,27 +83,27 @@ class Store:
         self.world, self.worker = world, worker
 
     async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
-        return fanout.list_due_tenants(self.world.database, channel, now_ms)
+        return jobs.list_due_tenants(self.world.database, channel, now_ms)
 
-    async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None:
+    async def claim_job(
+        self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = 2
+    ) -> Job | None:
         await self.world.pause(self.worker)
-        job = fanout.claim_job(self.world.database, channel, tenant, now_ms, lease_ms)
+        job = jobs.claim_job(self.world.database, channel, tenant, now_ms, lease_ms, priority_max)
         await self.world.pause(self.worker)
         return job
 
-    async def read_page(self, job: Job, limit: int) -> Page:
+    async def read_page(self, job: Job, limit: int, now_ms: int) -> Page:
         await self.world.pause(self.worker)
-        return fanout.read_page(self.world.database, job, limit)
+        return jobs.read_page(self.world.database, job, limit, now_ms)
 
-    async def commit_page(
-        self, job: Job, page: Page, state: State, due_ms: int, now_ms: int
-    ) -> tuple[DeliveryKey, ...] | None:
+    async def commit_page(self, job: Job, page: Page, due_ms: int, now_ms: int) -> tuple[DeliveryKey, ...] | None:
         await self.world.pause(self.worker)
         database = self.world.database
         if self.world.fault == "no_fence":
             fence = database.execute("SELECT fence FROM job WHERE nid = ?", (job.nid,)).fetchone()[0]
             job = replace(job, fence=fence)
-        inserted = fanout.commit_page(database, job, page, state, due_ms)
+        inserted = jobs.commit_page(database, job, page, due_ms, now_ms)
         check_cursors(self.world)
         await self.world.pause(self.worker)
         return inserted
@@ -123,7 +124,7 @@ class Store:
             starts = [replace(one, attempt=world.row(one.key)[1]) for one in starts]
             for one in starts:
                 force_state(world.database, one.key, State.QUEUED)
-        begun = fanout.advance(world.database, outcomes, starts, in_flight, due_ms)
+        begun = fanout.advance(world.database, outcomes, starts, in_flight, now_ms, due_ms)
         if fault == "early_outcome":
             for one in begun:
                 force_state(world.database, one.key, State.SENT)
@@ -224,8 +225,8 @@ def force_state(database: sqlite3.Connection, key: DeliveryKey, state: State) ->
         "SELECT state FROM delivery WHERE nid=? AND rid=? AND channel=? AND aid=?", key
     ).fetchone()
     database.execute("UPDATE delivery SET state=? WHERE nid=? AND rid=? AND channel=? AND aid=?", (int(state), *key))
-    fanout.add_counts(database, Counter({(key.nid, key.channel, State(before[0])): -1}))
-    fanout.add_counts(database, Counter({(key.nid, key.channel, state): 1}))
+    add_counts(database, Counter({(key.nid, key.channel, State(before[0])): -1}))
+    add_counts(database, Counter({(key.nid, key.channel, state): 1}))
 
 
 def check_counts(world: World) -> None:
@@ -256,7 +257,7 @@ def fill(world: World) -> list[DeliveryKey]:
     for number in range(count):
         draft = accept.Draft("t", f"n{number}", b"", b"{}", tuple(names), (), False, 10**9)
         accept.accept(database, draft, 0)
-    accept.route(database, (CHANNEL,), 10)
+    accept.route(database, (CHANNEL,), 0, 10)
     return [DeliveryKey(nid + 1, rid + 1, CHANNEL, rid + 1) for nid in range(count) for rid in range(len(names))]
 
 

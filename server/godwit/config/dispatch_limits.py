@@ -82,3 +82,11 @@ class DispatchLimits:
         10, "Most requests with a wrong API key from one address in a minute.",
         minimum=1, maximum=10_000,
     )
+    batch_notifications_max: int = option(
+        1_000, "Most notifications in one batch.",
+        minimum=1, maximum=10_000,
+    )
+    send_at_ms_max: int = option(
+        31_536_000_000, "How far ahead `send_at` may lie.",
+        minimum=1_000, maximum=315_360_000_000,
+    )

@@ -32,6 +32,10 @@ class DispatchCode(IntEnum):
     GROUP_MISSING = 4317
     TENANT_MISSING = 4318
     KEY_MISSING = 4319
+    CATEGORY_MISSING = 4320
+    SUPPRESSION_MISSING = 4321
+    SEND_TIME_PAST = 4322
+    BATCH_TOO_BIG = 4323
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -124,5 +128,21 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.KEY_MISSING: DispatchCodeFacts(
         4319, "KeyMissing", False, 404,
         "The tenant has no API key with this id.",
+    ),
+    DispatchCode.CATEGORY_MISSING: DispatchCodeFacts(
+        4320, "CategoryMissing", False, 404,
+        "The category does not exist.",
+    ),
+    DispatchCode.SUPPRESSION_MISSING: DispatchCodeFacts(
+        4321, "SuppressionMissing", False, 404,
+        "The suppression does not exist.",
+    ),
+    DispatchCode.SEND_TIME_PAST: DispatchCodeFacts(
+        4322, "SendTimePast", False, 422,
+        "The time of `send_at` is past.",
+    ),
+    DispatchCode.BATCH_TOO_BIG: DispatchCodeFacts(
+        4323, "BatchTooBig", False, 422,
+        "The batch has more notifications than `batch_notifications_max`.",
     ),
 }

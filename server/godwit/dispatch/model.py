@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
+import msgspec
+
 
 class State(IntEnum):
     """The state of a delivery, as stored. `RANKS` in pure/rank.py orders them."""
@@ -23,11 +25,71 @@ class State(IntEnum):
     UNKNOWN = 7
     EXPIRED = 8
     CANCELLED = 9
+    SUPPRESSED = 10
+    COLLAPSED = 11
 
     @property
     def label(self) -> str:
         """Its name in the API."""
         return self.name.lower()
+
+
+class Priority(IntEnum):
+    """Which jobs and deliveries of a tenant go first."""
+
+    HIGH = 0
+    NORMAL = 1
+    BULK = 2
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One channel of a policy that tries one after the other, and what ends the policy there."""
+
+    channel: str
+    until: str = "sent"
+    wait_s: int = 300
+
+
+class Options(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a notification asks for besides its content."""
+
+    category: str = ""
+    critical: bool = False
+    """Goes out within quiet hours."""
+    collapse_key: str = ""
+    dedupe: bool = False
+    """One send for each address value, however many receivers have it."""
+    holds_doubt: bool = False
+    """A delivery in doubt is not sent again."""
+    local: str = ""
+    """The wall-clock time in each receiver's zone before which nothing is sent: ISO 8601, without an offset."""
+    is_test: bool = False
+    """From a test key: reaches sandbox addresses only."""
+    channel: str = ""
+    """The only channel, where the notification is for one address."""
+    steps: tuple[Step, ...] = ()
+    """Channels that are tried in turn; empty: all at once."""
+    metadata: dict[str, str] = {}
+
+
+class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What of a receiver decides when and whether something is sent."""
+
+    locale: str = ""
+    zone: str = ""
+    quiet: tuple[str, str] | None = None
+    """Local times between which nothing but the inbox is used: ("22:00", "07:00")."""
+    opted_out: frozenset[str] = frozenset()
+    """CATEGORY/CHANNEL pairs, each part `*` for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided about one delivery before anything is sent. `due_ms` goes with DEFERRED."""
+
+    state: State = State.QUEUED
+    due_ms: int = 0
+    reason: str = ""
 
 
 class Result(StrEnum):
@@ -56,6 +118,9 @@ class WakeUp(NamedTuple):
     channel: str
 
 
+NO_OPTIONS = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A claimed cursor over the receivers of one notification on one channel. `fence` says which claim it is."""
@@ -67,6 +132,8 @@ class Job:
     fence: int
     lease_end_ms: int
     expires_ms: int
+    options: Options = NO_OPTIONS
+    priority: Priority = Priority.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +145,20 @@ class Target:
     receiver: str = ""
     value: str = ""
     secret: str = field(default="", repr=False)
+    verdict: Verdict = Verdict()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Receivers after a job's cursor. `cursor` is the last one read; `is_last`: none follow."""
+    """Receivers after a job's cursor. `cursor` is the last one read; `is_last`: none follow.
+
+    `rids` are all receivers of the page, also those without an address of the job's channel.
+    """
 
     targets: tuple[Target, ...]
     cursor: int
     is_last: bool
+    rids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +171,7 @@ class Shipment:
     attempt: int
     expires_ms: int
     is_doubtful: bool = False
+    priority: Priority = Priority.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +226,4 @@ class Flag(IntEnum):
     ARCHIVED = 4
     CONFIRMED = 8
     RECALLED = 16
+    """Withdrawn by the application, or replaced by a newer item with the same collapse key."""

@@ -26,6 +26,7 @@ from .api.notifications import NotificationApi
 from .api.receivers import ReceiverApi
 from .api.tenants import TenantApi
 from .api.waiters import Waiters
+from .api.wishes import WishApi
 from .channels.inbox.announcer import Announcer
 from .channels.letter import Letter
 from .channels.part import ChannelPart, ClosingSender
@@ -38,7 +39,7 @@ from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
 from .model import Head, InboxItem, Shipment
 from .stores.sqlite import receivers
-from .stores.sqlite.accept import read_letter
+from .stores.sqlite.accept import next_due_ms, read_letter
 from .stores.sqlite.inbox import read_head
 from .stores.sqlite.store import SqliteStore
 from .tokens import SigningKey
@@ -63,7 +64,7 @@ class Roles:
     ) -> None:
         """Raises ConfigInvalid where a file of a channel cannot be used."""
         self._store, self._signing, self._config, self._limits = store, signing, config, limits
-        self._accepted = asyncio.Event()
+        self._accepted, self._inbox_due = asyncio.Event(), asyncio.Event()
         names = ("inbox", "webhook", "email") if email.relay else ("inbox", "webhook")
         self._wakeups = {channel: WakeUps() for channel in names}
         self._waiters = Waiters(limits.inbox_waiters_max)
@@ -95,6 +96,8 @@ class Roles:
             "retention": self._forget,
             "router": self._route,
             "inbox": self._work_inbox,
+            "inbox_due": self._append_due,
+            "steps": self._advance_routes,
             "announcer": self._announcer.run,
         }
         self._tasks = [asyncio.create_task(self._keep(name, role)) for name, role in roles.items()]
@@ -153,8 +156,11 @@ class Roles:
             client_max_size=self._limits.request_bytes_max,
         )
         parts = (
-            NotificationApi(self._store, keys, self._limits, self._accepted.set),
-            LetterApi(self._store, keys, self._limits),
+            NotificationApi(
+                self._store, keys, self._limits, self._accepted.set, self._check_address, tuple(self._wakeups)
+            ),
+            LetterApi(self._store, keys, self._limits, self._announce),
+            WishApi(self._store, keys, self._limits, self._signing),
             TenantApi(self._store, keys, self._limits),
             GroupApi(self._store, keys, self._limits),
             ReceiverApi(self._store, keys, self._limits, self._signing, self._check_address),
@@ -177,12 +183,14 @@ class Roles:
         """Makes jobs of what was accepted; looks at least every `sweep_ms`, whatever wake-ups were lost."""
         while True:
             self._accepted.clear()
-            tenants = await self._store.route(tuple(self._wakeups), ROUTE_LIMIT)
+            tenants = await self._store.route(tuple(self._wakeups), now_ms(), ROUTE_LIMIT)
             for tenant in dict.fromkeys(tenants):
                 for wakeups in self._wakeups.values():
                     wakeups.add(tenant)
             if len(tenants) < ROUTE_LIMIT:
-                await self._wait(self._accepted)
+                due_ms = await self._store.reader.run(next_due_ms)
+                wait_ms = self._limits.sweep_ms if due_ms is None else max(0, due_ms - now_ms())
+                await self._wait(self._accepted, min(wait_ms, self._limits.sweep_ms))
 
     async def _forget(self) -> None:
         """Deletes what is older than `retention_ms`, a bounded number of rows at a time."""
@@ -191,9 +199,28 @@ class Roles:
             if not await self._store.forget_old(before_ms, FORGET_LIMIT):
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
 
-    async def _wait(self, event: asyncio.Event) -> None:
+    async def _advance_routes(self) -> None:
+        """Moves receivers to the next step of their policy."""
+        while True:
+            woken = await self._store.advance_routes(tuple(self._wakeups), now_ms(), ROUTE_LIMIT)
+            for channel in self._channels:
+                if channel.name in woken:
+                    channel.look_for_due()
+            if "inbox" in woken:
+                self._inbox_due.set()
+            if len(woken) < ROUTE_LIMIT:
+                await asyncio.sleep(self._limits.sweep_ms / 1_000)
+
+    async def _append_due(self) -> None:
+        """Appends items that waited for their time."""
+        while True:
+            self._inbox_due.clear()
+            if not await self._inbox.work_due():
+                await self._wait(self._inbox_due, self._limits.sweep_ms)
+
+    async def _wait(self, event: asyncio.Event, timeout_ms: int) -> None:
         try:
-            async with asyncio.timeout(self._limits.sweep_ms / 1_000):
+            async with asyncio.timeout(timeout_ms / 1_000):
                 await event.wait()
         except TimeoutError:
             return

@@ -24,23 +24,26 @@ def answer(value: object, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
 
 
-def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Response:
-    """A problem."""
-    facts = DISPATCH_CODES[code]
+def show_problem(refused: RequestRefused) -> dict[str, Any]:
+    """A refusal as the body of a problem."""
+    facts = DISPATCH_CODES[refused.code]
     body: dict[str, Any] = {
         "title": facts.name,
         "status": facts.http,
-        "detail": detail or facts.sentence,
-        "code": int(code),
+        "detail": refused.detail,
+        "code": int(refused.code),
         "retry": facts.retry,
         "accepted": False,
     }
-    if pointer:
-        body["pointer"] = pointer
+    return {**body, "pointer": refused.pointer} if refused.pointer else body
+
+
+def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Response:
+    """A problem."""
+    facts = DISPATCH_CODES[code]
     headers = {"Retry-After": "1"} if facts.retry else {}
-    return web.Response(
-        body=msgspec.json.encode(body), status=facts.http, content_type="application/problem+json", headers=headers
-    )
+    body = msgspec.json.encode(show_problem(RequestRefused(code, detail, pointer=pointer)))
+    return web.Response(body=body, status=facts.http, content_type="application/problem+json", headers=headers)
 
 
 @web.middleware
@@ -70,7 +73,7 @@ def allow_origins(origins: tuple[str, ...]) -> Middleware:
         is_allowed = bool(origin) and origin in origins
         if is_allowed and request.method == "OPTIONS":
             response: web.StreamResponse = web.Response(status=204)
-            response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, DELETE"
+            response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, PATCH, DELETE"
             response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, Idempotency-Key"
         else:
             response = await handler(request)

@@ -19,7 +19,11 @@ from ..errors import RequestRefused
 T = TypeVar("T")
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^(?!\.{1,2}\Z)[^\x00-\x1f\x7f/]+\Z")]
 Text = Annotated[str, Meta(max_length=10_000)]
+Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d\Z")]
+Channel = Literal["inbox", "webhook", "email"]
 Link = Annotated[str, Meta(max_length=2_048)]
+Wait = Annotated[int, Meta(ge=1, le=604_800)]
+Expiry = Annotated[int, Meta(ge=1, le=2_592_000)]
 DEPTH_MAX = 32
 
 
@@ -42,11 +46,19 @@ class Content(Struct, forbid_unknown_fields=True, omit_defaults=True):
     data: dict[str, Any] = {}
 
 
+class QuietHours(Struct, forbid_unknown_fields=True):
+    """Local times between which nothing but the inbox is used; they may cross midnight."""
+
+    start: Clock
+    end: Clock
+
+
 class ReceiverBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A receiver without its name."""
 
     locale: Annotated[str, Meta(max_length=35)] | None = None
     zone: Annotated[str, Meta(max_length=64)] | None = None
+    quiet: QuietHours | None = None
     attributes: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
 
 
@@ -56,13 +68,43 @@ class NewReceiver(ReceiverBody, forbid_unknown_fields=True, kw_only=True, omit_d
     id: Name
 
 
+class RawAddress(Struct, forbid_unknown_fields=True):
+    """An address without a receiver of the application's."""
+
+    channel: Literal["webhook", "email"]
+    value: Link
+
+
 class Recipients(Struct, forbid_unknown_fields=True):
-    """Exactly one of receiver, receivers and group; `except` goes with a group."""
+    """Exactly one of receiver, receivers, group and address; `except` goes with a group."""
 
     receiver: Name | NewReceiver | None = None
     receivers: Annotated[list[Name], Meta(min_length=1)] | None = None
     group: Name | None = None
     except_: list[Name] = msgspec.field(name="except", default_factory=list)
+    address: RawAddress | None = None
+
+
+class EscalationStep(Struct, forbid_unknown_fields=True):
+    """A channel, what its delivery must reach, and for how long that is waited for."""
+
+    channel: Channel
+    until: Literal["sent", "delivered", "seen", "read", "confirmed"] = "sent"
+    wait_s: Wait = 300
+
+
+class Policy(Struct, forbid_unknown_fields=True):
+    """Channels that are tried one after the other: exactly one of first and escalate."""
+
+    first: Annotated[list[Channel], Meta(min_length=1, max_length=10)] | None = None
+    wait_s: Wait = 300
+    escalate: Annotated[list[EscalationStep], Meta(min_length=1, max_length=10)] | None = None
+
+
+class LocalTime(Struct, forbid_unknown_fields=True):
+    """A wall-clock time in each receiver's zone."""
+
+    local: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?\Z")]
 
 
 class NotificationBody(Struct, forbid_unknown_fields=True):
@@ -70,9 +112,36 @@ class NotificationBody(Struct, forbid_unknown_fields=True):
 
     to: Recipients
     content: Content
+    policy: Literal["all"] | Policy = "all"
     category: Name | None = None
-    expires_s: Annotated[int, Meta(ge=1, le=2_592_000)] | None = None
+    critical: bool = False
+    priority: Literal["high", "normal", "bulk"] = "normal"
+    send_at: Annotated[str, Meta(max_length=40)] | LocalTime | None = None
+    expires_s: Expiry | None = None
+    collapse_key: Name | None = None
+    dedupe: bool = False
+    if_in_doubt: Literal["retry", "hold"] = "retry"
     metadata: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
+
+
+class CategoryBody(Struct, forbid_unknown_fields=True):
+    """A category: `required` ignores preferences and unsubscribes; `expires_s` is its notifications' default."""
+
+    required: bool = False
+    expires_s: Expiry | None = None
+
+
+class SuppressionBody(Struct, forbid_unknown_fields=True):
+    """Why an address gets nothing: of one category, or of all."""
+
+    category: Name | None = None
+    reason: Name = "manual"
+
+
+class PreferencesBody(Struct, forbid_unknown_fields=True):
+    """What a receiver wants: category → channel → whether; `*` stands for all."""
+
+    categories: Annotated[dict[Name, dict[Channel | Literal["*"], bool]], Meta(max_length=200)] = {}
 
 
 class ImportedAddress(Struct, forbid_unknown_fields=True):
@@ -133,12 +202,25 @@ class MarkBody(Struct, forbid_unknown_fields=True):
 
 def read_body(body: bytes, kind: type[T]) -> tuple[T, bytes]:
     """The body as a value, and its fingerprint; raises RequestRefused."""
+    return read_value(read_json(body), kind)
+
+
+def read_json(body: bytes) -> Any:
+    """The body as JSON, with every key once and no deeper than `DEPTH_MAX`; raises RequestRefused."""
     try:
         parsed = json.loads(body, object_pairs_hook=_take_pairs, parse_constant=_refuse_constant)
-        canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:  # UnicodeEncodeError is a ValueError: a lone surrogate
+    except (ValueError, RecursionError) as error:
         raise RequestRefused(DispatchCode.REQUEST_INVALID, f"the body is not valid JSON: {error!s:.200}") from error
     _check_depth(parsed, DEPTH_MAX)
+    return parsed
+
+
+def read_value(parsed: Any, kind: type[T]) -> tuple[T, bytes]:
+    """JSON as a value, and its fingerprint; raises RequestRefused."""
+    try:
+        canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    except ValueError as error:  # UnicodeEncodeError: a lone surrogate
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, f"the body is not valid JSON: {error!s:.200}") from error
     try:
         return msgspec.convert(parsed, kind, strict=True), hashlib.sha256(canonical).digest()
     except msgspec.ValidationError as error:

@@ -13,7 +13,7 @@ from .answers import answer
 from .bodies import ImportedSubscription, VersionBody, read_body
 from .keys import KeyRing
 from .lines import Import
-from .notifications import read_name, read_number
+from .requests import read_name, read_number
 
 
 class GroupApi:

@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
+from ..clock import now_ms
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..model import Flag, InboxItem
@@ -21,7 +22,7 @@ from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer
 from .bodies import MarkBody, read_body
-from .notifications import read_number
+from .requests import read_number
 from .waiters import Waiters
 
 MARKS: dict[str, tuple[int, int]] = {
@@ -57,7 +58,7 @@ class InboxApi:
         ]
 
     async def get(self, request: web.Request) -> web.Response:
-        owner = self._read_owner(request)
+        owner = read_owner(request, self._signing)
         limit = min(read_number(request, "limit", 50), self._limits.inbox_page_items_max) or 1
         if "before" in request.query:
             _, before = self._read_position(request, "before")
@@ -79,14 +80,14 @@ class InboxApi:
         return self._show(found)
 
     async def get_counts(self, request: web.Request) -> web.Response:
-        owner = self._read_owner(request)
+        owner = read_owner(request, self._signing)
         found = await self._store.reader.run(lambda connection: inbox.read_head(connection, *owner))
         if found is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         return answer(show_head(found[1]))
 
     async def mark(self, request: web.Request) -> web.Response:
-        owner = self._read_owner(request)
+        owner = read_owner(request, self._signing)
         body, _ = read_body(await request.read(), MarkBody)
         if (body.items is None) == (body.up_to is None):
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected exactly one of items and up_to")
@@ -97,13 +98,15 @@ class InboxApi:
         up_to = None if body.up_to is None else self._read_seq(body.up_to, head[1].epoch)
         if body.mark == "delivered":
             await self._store.writer.run(
-                lambda connection: inbox.confirm(connection, *owner, max(seqs, default=0) if up_to is None else up_to)
+                lambda connection: inbox.confirm(
+                    connection, *owner, max(seqs, default=0) if up_to is None else up_to, now_ms()
+                )
             )
             return answer(show_head(head[1]))
         sets, clears = MARKS[body.mark]
         chosen = None if up_to is not None else seqs
         marked = await self._store.writer.run(
-            lambda connection: inbox.mark(connection, *owner, chosen, up_to, sets, clears)
+            lambda connection: inbox.mark(connection, *owner, chosen, up_to, sets, clears, now_ms(), body.mark)
         )
         if marked is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
@@ -123,12 +126,6 @@ class InboxApi:
         shown: dict[str, Any] = {**show_head(found.head), "complete": found.is_complete}
         return answer({**shown, "items": [show_item(item) for item in found.items]})
 
-    def _read_owner(self, request: web.Request) -> tuple[str, str]:
-        kind, _, token = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "bearer":
-            raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID)
-        return self._signing.read_receiver(token.strip())
-
     def _read_position(self, request: web.Request, field: str) -> tuple[int, int]:
         position = parse_position(request.query[field])
         if position is None:
@@ -140,3 +137,11 @@ class InboxApi:
         if position is None:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected positions, such as 7.42")
         return position[1] if position[0] == epoch else 0
+
+
+def read_owner(request: web.Request, signing: SigningKey) -> tuple[str, str]:
+    """Tenant and receiver of a receiver's token; raises RequestRefused."""
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() != "bearer":
+        raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID)
+    return signing.read_receiver(token.strip())

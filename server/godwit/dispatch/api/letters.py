@@ -1,20 +1,23 @@
-"""Cancelling, dead letters and replay over HTTP."""
+"""Cancelling, recalling, dead letters and replay over HTTP."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
+from ..model import InboxItem
 from ..stores.sqlite import ending
+from ..stores.sqlite.inbox import recall_some
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
 from .keys import KeyRing
-from .notifications import read_number
+from .requests import read_number
 
 LETTERS_PAGE = 500
 
@@ -22,12 +25,19 @@ LETTERS_PAGE = 500
 class LetterApi:
     """The handlers."""
 
-    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits) -> None:
-        self._store, self._keys, self._limits = store, keys, limits
+    def __init__(
+        self,
+        store: SqliteStore,
+        keys: KeyRing,
+        limits: DispatchLimits,
+        announce: Callable[[Sequence[InboxItem]], None],
+    ) -> None:
+        self._store, self._keys, self._limits, self._announce = store, keys, limits, announce
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/notifications/{id}/cancel", self.cancel),
+            web.post("/v1/notifications/{id}/recall", self.recall),
             web.get("/v1/dead-letters", self.list_dead, allow_head=False),
             web.post("/v1/dead-letters/replay", self.replay),
         ]
@@ -35,10 +45,27 @@ class LetterApi:
     async def cancel(self, request: web.Request) -> web.Response:
         tenant = await self._read_tenant(request, "send")
         name = request.match_info["id"]
-        count = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name))
+        count = await self._cancel(tenant, name)
+        return answer({"id": name, "state": "cancelled", "cancelled": count})
+
+    async def recall(self, request: web.Request) -> web.Response:
+        """Cancels, and withdraws the items that are in inboxes, a page at a time."""
+        tenant = await self._read_tenant(request, "send")
+        name, recalled = request.match_info["id"], 0
+        count = await self._cancel(tenant, name)
+        while items := await self._store.writer.run(
+            lambda connection: recall_some(connection, tenant, name, LETTERS_PAGE), bulk=True
+        ):
+            recalled += len(items)
+            self._announce(items)
+        return answer({"id": name, "state": "cancelled", "cancelled": count, "recalled": recalled})
+
+    async def _cancel(self, tenant: str, name: str) -> int:
+        now_ms = time.time_ns() // 1_000_000
+        count = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name, now_ms))
         if count is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
-        return answer({"id": name, "state": "cancelled", "cancelled": count})
+        return count
 
     async def list_dead(self, request: web.Request) -> web.Response:
         tenant = await self._read_tenant(request, "read")

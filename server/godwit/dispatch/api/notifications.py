@@ -9,20 +9,22 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
-from ..stores.sqlite.accept import Draft, read_deliveries, read_notification
+from ..stores.sqlite.accept import Accepted, Draft, read_deliveries, read_notification
+from ..stores.sqlite.checking import check_draft
 from ..stores.sqlite.store import SqliteStore
-from .answers import answer
-from .bodies import NewReceiver, NotificationBody, Recipients, read_body
+from .answers import answer, show_problem
+from .bodies import Name, NotificationBody, read_body, read_json, read_value
+from .drafts import make_draft
 from .keys import KeyRing
+from .requests import read_name, read_number
 
 DELIVERIES_PAGE = 500
 
@@ -30,12 +32,23 @@ DELIVERIES_PAGE = 500
 class NotificationApi:
     """The handlers; `wake` is called for each notification that was accepted."""
 
-    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        keys: KeyRing,
+        limits: DispatchLimits,
+        wake: Callable[[], None],
+        check_address: Callable[[str, str], None],
+        channels: Sequence[str],
+    ) -> None:
         self._store, self._keys, self._limits, self._wake = store, keys, limits, wake
+        self._check_address, self._channels = check_address, tuple(channels)
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/notifications", self.post),
+            web.post("/v1/notifications/batch", self.post_batch),
+            web.post("/v1/notifications/check", self.check),
             web.put("/v1/notifications/{id}", self.put),
             web.get("/v1/notifications/{id}", self.get, allow_head=False),
             web.get("/v1/notifications/{id}/deliveries", self.list_deliveries, allow_head=False),
@@ -63,7 +76,16 @@ class NotificationApi:
         counts: dict[str, dict[str, int]] = {}
         for channel, state, count in row.counts:
             counts.setdefault(channel, {})[state] = count
-        shown = {"id": row.id, "state": row.state, "accepted_ms": row.accepted_ms, "expires_ms": row.expires_ms}
+        shown: dict[str, Any] = {
+            "id": row.id,
+            "state": row.state,
+            "accepted_ms": row.accepted_ms,
+            "expires_ms": row.expires_ms,
+        }
+        if row.due_ms:
+            shown["send_at_ms"] = row.due_ms
+        if row.options.metadata:
+            shown["metadata"] = row.options.metadata
         return answer({**shown, "receivers": row.receivers, "counts": counts})
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
@@ -84,65 +106,82 @@ class NotificationApi:
     async def _accept(self, request: web.Request, tenant: str, name: str) -> web.Response:
         body, fingerprint = read_body(await request.read(), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
-        expires_ms = now_ms + (self._limits.expires_ms if body.expires_s is None else body.expires_s * 1_000)
-        to = self._read_recipients(body.to)
-        content = msgspec.json.encode(body.content)
-        draft = Draft(tenant, name, fingerprint, content, to.names, to.new, to.is_single, expires_ms, to.group)
-        accepted = await self._store.accept(draft, now_ms)
-        if accepted.is_conflict:
-            raise RequestRefused(DispatchCode.NOTIFICATION_CONFLICT)
-        if accepted.lacks_group:
-            raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
-        if accepted.unknown and to.is_single:
-            raise RequestRefused(DispatchCode.RECEIVER_UNKNOWN, pointer="/to/receiver")
+        draft = self._make_draft(tenant, name, body, fingerprint, now_ms)
+        shown = show_accepted(draft, await self._store.accept(draft, now_ms))
         self._wake()
-        shown: dict[str, object] = {"id": name, "state": "accepted"}
-        if accepted.is_duplicate:
-            shown["repeat"] = True
-        if accepted.unknown:
-            shown["unknown"] = accepted.unknown
         return answer(shown, 202)
 
-    def _read_recipients(self, to: Recipients) -> _Recipients:
-        given = [one for one in (to.receiver, to.receivers, to.group) if one is not None]
-        if len(given) != 1 or (to.except_ and to.group is None):
-            detail = "expected exactly one of receiver, receivers and group; except goes with a group"
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/to")
-        if isinstance(to.receiver, NewReceiver):
-            attributes = msgspec.to_builtins(to.receiver)
-            name = attributes.pop("id")
-            return _Recipients((name,), ((name, msgspec.json.encode(attributes)),), is_single=True)
-        if to.receiver is not None:
-            return _Recipients((to.receiver,), is_single=True)
-        names = tuple(to.receivers or to.except_)
-        if len(names) > self._limits.receivers_per_notification_max:
-            detail = f"expected at most {self._limits.receivers_per_notification_max:,} receivers"
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/to/receivers")
-        return _Recipients(names, group=to.group)
+    def _make_draft(self, tenant: str, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int) -> Draft:
+        draft = make_draft(tenant, name, body, fingerprint, limits=self._limits, now_ms=now_ms)
+        if draft.address is not None:
+            try:
+                self._check_address(*draft.address)
+            except RequestRefused as refused:
+                raise RequestRefused(refused.code, refused.detail, pointer="/to/address/value") from refused
+        return draft
+
+    async def post_batch(self, request: web.Request) -> web.Response:
+        """An array, or one object a line; a result for each, in their order."""
+        tenant = await self._read_tenant(request, "send")
+        now_ms = time.time_ns() // 1_000_000
+        results: list[Draft | dict[str, Any]] = []
+        for item in read_items(await request.read(), self._limits.batch_notifications_max):
+            try:
+                results.append(self._read_item(tenant, item, now_ms))
+            except RequestRefused as refused:
+                results.append(show_problem(refused))
+        drafts = [one for one in results if isinstance(one, Draft)]
+        accepted = iter(await self._store.accept_all(drafts, now_ms))
+        shown = []
+        for one in results:
+            try:
+                shown.append(show_accepted(one, next(accepted)) if isinstance(one, Draft) else one)
+            except RequestRefused as refused:
+                shown.append(show_problem(refused))
+        self._wake()
+        return answer({"results": shown}, 202)
+
+    def _read_item(self, tenant: str, item: bytes | dict[str, Any], now_ms: int) -> Draft:
+        parsed = read_json(item) if isinstance(item, bytes) else item
+        name = parsed.pop("id", None) if isinstance(parsed, dict) else None
+        if name is not None:
+            name, _ = read_value(name, Name)
+        body, fingerprint = read_value(parsed, NotificationBody)
+        return self._make_draft(tenant, name or secrets.token_hex(12), body, fingerprint, now_ms)
+
+    async def check(self, request: web.Request) -> web.Response:
+        """What would happen, without its happening."""
+        tenant = await self._read_tenant(request, "send")
+        body, fingerprint = read_body(await request.read(), NotificationBody)
+        now_ms = time.time_ns() // 1_000_000
+        draft = self._make_draft(tenant, "", body, fingerprint, now_ms)
+        found = await self._store.reader.run(lambda connection: check_draft(connection, draft, self._channels, now_ms))
+        if draft.group is not None and found is None:
+            raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
+        return answer({**(found or {}), "content_bytes": len(draft.body)})
 
 
-class _Recipients(NamedTuple):
-    names: tuple[str, ...]
-    new: tuple[tuple[str, bytes], ...] = ()
-    is_single: bool = False
-    group: str | None = None
+def read_items(body: bytes, count_max: int) -> list[bytes] | list[dict[str, Any]]:
+    """The items of a batch: of an array, or of lines; raises RequestRefused."""
+    items: Any = read_json(body) if body.lstrip()[:1] == b"[" else [line for line in body.split(b"\n") if line.strip()]
+    if len(items) > count_max:
+        raise RequestRefused(DispatchCode.BATCH_TOO_BIG, f"expected at most {count_max:,} notifications")
+    return list(items)
 
 
-def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
-    """A name of the path; raises RequestRefused."""
-    name = request.match_info[field]
-    has_control = any(char < " " or char == "\x7f" for char in name)
-    if not 1 <= len(name) <= limits.name_characters_max or has_control or "/" in name or name in (".", ".."):
-        detail = f"{field} must be 1 to {limits.name_characters_max} printable characters without a slash"
-        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
-    return name
-
-
-def read_number(request: web.Request, field: str, default: int = 0) -> int:
-    """A whole number of the query; raises RequestRefused."""
-    text = request.query.get(field)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise RequestRefused(DispatchCode.REQUEST_INVALID, f"{field} must be a whole number")
-    return int(text)
+def show_accepted(draft: Draft, accepted: Accepted) -> dict[str, Any]:
+    """The answer to a notification that was accepted; raises RequestRefused for one that was not."""
+    if accepted.is_conflict:
+        raise RequestRefused(DispatchCode.NOTIFICATION_CONFLICT)
+    if accepted.is_past:
+        raise RequestRefused(DispatchCode.SEND_TIME_PAST, pointer="/send_at")
+    if accepted.lacks_group:
+        raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
+    if accepted.unknown and draft.is_single:
+        raise RequestRefused(DispatchCode.RECEIVER_UNKNOWN, pointer="/to/receiver")
+    shown: dict[str, Any] = {"id": draft.id, "state": "accepted"}
+    if accepted.is_duplicate:
+        shown["repeat"] = True
+    if accepted.unknown:
+        shown["unknown"] = accepted.unknown
+    return shown

@@ -12,6 +12,7 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
+from ..pure.quiet import find_zone
 from ..stores.sqlite import receivers
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
@@ -19,7 +20,7 @@ from .answers import answer
 from .bodies import AddressBody, ImportedReceiver, ReceiverBody, read_body
 from .keys import KeyRing
 from .lines import Import
-from .notifications import read_name, read_number
+from .requests import read_name, read_number
 
 
 class ReceiverApi:
@@ -51,6 +52,7 @@ class ReceiverApi:
         tenant = await self._read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
         body, _ = read_body(await request.read() or b"{}", ReceiverBody)
+        check_receiver(body)
         attributes, now_ms = msgspec.json.encode(body), time.time_ns() // 1_000_000
         is_new = await self._store.writer.run(
             lambda connection: receivers.put_receiver(connection, tenant, name, attributes, now_ms)
@@ -100,6 +102,11 @@ class ReceiverApi:
         return answer(await lines.run(request, read_number(request, "after_line")))
 
     def _may_take(self, lines: Import[ImportedReceiver], line: int, row: ImportedReceiver) -> bool:
+        try:
+            check_receiver(row)
+        except RequestRefused as refused:
+            lines.reject(line, refused.code, refused.detail, refused.pointer)
+            return False
         for number, address in enumerate(row.addresses):
             try:
                 self._check_address(address.channel, address.value)
@@ -120,6 +127,13 @@ class ReceiverApi:
     async def _read_tenant(self, request: web.Request, scope: str) -> str:
         authorization = request.headers.get("Authorization", "")
         return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
+
+
+def check_receiver(body: ReceiverBody, where: str = "") -> None:
+    """Raises RequestRefused where the zone does not exist."""
+    if find_zone(body.zone or "") is None:
+        detail = f"the zone {body.zone!r} does not exist: expected a name such as Europe/Berlin"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer=f"{where}/zone")
 
 
 def put_imported(connection: sqlite3.Connection, tenant: str, rows: list[ImportedReceiver], now_ms: int) -> None:

@@ -15,7 +15,7 @@ from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import KeyBody, read_body
 from .keys import Caller, KeyRing, digest_key, make_key
-from .notifications import read_name
+from .requests import read_name
 
 
 class TenantApi:

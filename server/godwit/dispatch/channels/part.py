@@ -37,6 +37,8 @@ class ChannelPart:
     ) -> None:
         self._hints, self._sweep_s, self._sender, self._channel = hints, sweep_ms / 1_000, sender, channel
         self._dispatcher = Dispatcher(channel, store, sender, Clocks(now_ms, mono_ms), pace=pace, lane_of=lane_of)
+        self.name = channel
+        self._due = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
         self._claiming: list[asyncio.Task[None]] = []
 
@@ -48,8 +50,12 @@ class ChannelPart:
         self._ticking = loop.create_task(_run(keep(f"{channel}_ticks", lambda: keep_ticking(dispatcher))))
         self._claiming = [
             loop.create_task(_run(keep(f"{channel}_pages", lambda: take_pages(dispatcher, hints, sweep_s)))),
-            loop.create_task(_run(keep(f"{channel}_due", lambda: take_due(dispatcher, sweep_s)))),
+            loop.create_task(_run(keep(f"{channel}_due", lambda: take_due(dispatcher, self._due, sweep_s)))),
         ]
+
+    def look_for_due(self) -> None:
+        """Something became due: the sweep comes now."""
+        self._due.set()
 
     async def stop(self) -> None:
         """Starts nothing more, finishes what is in flight, and stores its outcomes."""

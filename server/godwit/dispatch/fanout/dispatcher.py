@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from ..model import DeliveryKey, Job, Outcome, Page, Result, Shipment, State
+from ..model import DeliveryKey, Job, Outcome, Page, Priority, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
 from .lanes import Held, Lanes
 
@@ -80,18 +80,20 @@ class Dispatcher:
         """The tenants with a job that nobody works on."""
         return await self._store.list_due_tenants(self.channel, self._clocks.now_ms())
 
-    async def work_page(self, tenant: str | None) -> str | None:
+    def has_urgent_room(self, tenant: str) -> bool:
+        """Whether a page of high priority fits: it goes before what waits."""
+        return self._waiting.count(tenant) < 2 * self._pace.page_receivers
+
+    async def work_page(self, tenant: str | None, priority_max: Priority = Priority.BULK) -> str | None:
         """Claims a job and commits one page of it; whose it was, None where there was none."""
-        began_ms = self._clocks.mono_ms()
-        job = await self._store.claim_job(self.channel, tenant, self._clocks.now_ms(), self._pace.lease_ms)
+        began_ms, lease_ms = self._clocks.mono_ms(), self._pace.lease_ms
+        job = await self._store.claim_job(self.channel, tenant, self._clocks.now_ms(), lease_ms, priority_max)
         if job is None:
             return None
-        page = await self._store.read_page(job, self._pace.page_receivers)
         now_ms = self._clocks.now_ms()
-        due_ms = now_ms + self._pace.lease_ms
-        state = State.QUEUED if now_ms < job.expires_ms else State.EXPIRED
-        inserted = await self._store.commit_page(job, page, state, due_ms, now_ms)
-        if inserted and state is State.QUEUED:
+        page = await self._store.read_page(job, self._pace.page_receivers, now_ms)
+        inserted = await self._store.commit_page(job, page, now_ms + self._pace.lease_ms, now_ms)
+        if inserted:
             self._hold_page(job, page, inserted, began_ms + self._pace.lease_ms)
         return job.tenant
 
@@ -163,7 +165,7 @@ class Dispatcher:
     def _hold_page(self, job: Job, page: Page, inserted: tuple[DeliveryKey, ...], lease_end_ms: int) -> None:
         targets = {(target.rid, target.aid): target for target in page.targets}
         for key in inserted:
-            shipment = Shipment(key, job.tenant, targets[key.rid, key.aid], 0, job.expires_ms)
+            shipment = Shipment(key, job.tenant, targets[key.rid, key.aid], 0, job.expires_ms, priority=job.priority)
             self._waiting.add(Held(shipment, lease_end_ms))
         self.stirred.set()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..model import InboxItem, Job, Page, State
+from ..model import InboxItem, Job, Page
 from ..stores.ports import InboxStore
 
 
@@ -18,7 +18,7 @@ class InboxJobs(InboxStore, Protocol):
 
     async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None: ...
 
-    async def read_page(self, job: Job, limit: int) -> Page: ...
+    async def read_page(self, job: Job, limit: int, now_ms: int) -> Page: ...
 
 
 class InboxWorker:
@@ -41,10 +41,16 @@ class InboxWorker:
         job = await self._store.claim_job("inbox", tenant, self._now_ms(), self._lease_ms)
         if job is None:
             return False
-        page = await self._store.read_page(job, self._page_receivers)
         now_ms = self._now_ms()
-        state = State.SENT if now_ms < job.expires_ms else State.EXPIRED
-        items = await self._store.append_page(job, page, state, now_ms)
+        page = await self._store.read_page(job, self._page_receivers, now_ms)
+        items = await self._store.append_page(job, page, now_ms)
         if items:
             self._announce(items)
         return True
+
+    async def work_due(self) -> bool:
+        """Appends deferred items that are due; whether there were any."""
+        count, items = await self._store.append_due(self._now_ms(), self._page_receivers)
+        if items:
+            self._announce(items)
+        return count > 0

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
-from ..model import DeliveryKey, Shipment
+from ..model import DeliveryKey, Priority, Shipment
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,9 @@ class Lanes:
         return (held.shipment.key for lane in self._waiting.values() for held in lane)
 
     def add(self, held: Held) -> None:
-        """At the end of its lane."""
-        self._waiting.setdefault(self._lane_of(held.shipment), deque()).append(held)
+        """At the end of its lane; one of high priority at the beginning."""
+        waiting = self._waiting.setdefault(self._lane_of(held.shipment), deque())
+        waiting.appendleft(held) if held.shipment.priority is Priority.HIGH else waiting.append(held)
         self._change(held.shipment.tenant, 1)
 
     def take(self) -> Held | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from ..model import Priority
 from .dispatcher import Dispatcher
 
 TICK_S = 0.1
@@ -32,8 +33,10 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
             for due in await dispatcher.list_due_tenants():
                 hints.add(due)
             await hints.wait(sweep_s)
-        elif not dispatcher.has_room(tenant):  # its endpoints are slow: others go first
+        elif not dispatcher.has_room(tenant):  # its endpoints are slow: others go first, and what is urgent
             hints.add(tenant)
+            if dispatcher.has_urgent_room(tenant) and await dispatcher.work_page(tenant, Priority.HIGH):
+                continue
             passed_over += 1
             if passed_over >= len(hints):
                 passed_over = 0
@@ -43,13 +46,15 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
             hints.add(tenant)  # at the end of the queue: tenants take turns
 
 
-async def take_due(dispatcher: Dispatcher, sweep_s: float) -> None:
-    """Claims what is due at each sweep, as long as it finds any."""
+async def take_due(dispatcher: Dispatcher, stirred: asyncio.Event, sweep_s: float) -> None:
+    """Claims what is due at each sweep, or when `stirred` is set, as long as it finds any."""
     while True:
         if not dispatcher.has_due_room:
             await asyncio.sleep(TICK_S)
-        elif not await dispatcher.take_due():
-            await asyncio.sleep(sweep_s)
+            continue
+        stirred.clear()
+        if not await dispatcher.take_due():
+            await hold(stirred, sweep_s)
 
 
 async def keep_ticking(dispatcher: Dispatcher) -> None:

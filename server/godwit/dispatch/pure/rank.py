@@ -16,6 +16,8 @@ RANKS: dict[State, int] = {
     State.UNKNOWN: 5,
     State.EXPIRED: 5,
     State.CANCELLED: 5,
+    State.SUPPRESSED: 5,
+    State.COLLAPSED: 5,
     State.FAILED: 5,
 }
 OPEN = (State.QUEUED, State.DEFERRED, State.SENDING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from ..model import DeliveryKey, InboxItem, Job, Outcome, Page, Shipment, State
+from ..model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, Shipment
 
 
 class FanoutStore(Protocol):
@@ -18,16 +18,16 @@ class FanoutStore(Protocol):
     async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
         """The tenants with a job that is due and whose lease has ended."""
 
-    async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None:
-        """Takes a due job of `tenant` (None: of any) whose lease has ended, under a new fence."""
+    async def claim_job(
+        self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = Priority.BULK
+    ) -> Job | None:
+        """Takes the most urgent due job of `tenant` (None: of any) whose lease has ended, under a new fence."""
 
-    async def read_page(self, job: Job, limit: int) -> Page:
-        """The receivers after the job's cursor."""
+    async def read_page(self, job: Job, limit: int, now_ms: int) -> Page:
+        """The receivers after the job's cursor, each with the verdict on its delivery."""
 
-    async def commit_page(
-        self, job: Job, page: Page, state: State, due_ms: int, now_ms: int
-    ) -> tuple[DeliveryKey, ...] | None:
-        """Inserts missing deliveries in `state` and moves the cursor; the rows inserted. None: another worker owns the job."""
+    async def commit_page(self, job: Job, page: Page, due_ms: int, now_ms: int) -> tuple[DeliveryKey, ...] | None:
+        """Inserts missing deliveries by their verdicts and moves the cursor; those to send. None: another worker owns the job."""
 
     async def advance(
         self,
@@ -61,5 +61,8 @@ class Sender(Protocol):
 class InboxStore(Protocol):
     """Inboxes, as the inbox worker sees them. Appending is exact by (receiver, notification)."""
 
-    async def append_page(self, job: Job, page: Page, state: State, now_ms: int) -> list[InboxItem] | None:
+    async def append_page(self, job: Job, page: Page, now_ms: int) -> list[InboxItem] | None:
         """Appends a page's items, each with its delivery, and moves the cursor. None: another worker owns the job."""
+
+    async def append_due(self, now_ms: int, limit: int) -> tuple[int, list[InboxItem]]:
+        """Appends deferred items that are due: how many deliveries were looked at, and the items."""

@@ -15,6 +15,7 @@ import aiosmtplib
 from ....config.dispatch_email import DispatchEmailConfig, is_email
 from ....errors import ConfigInvalid
 from ...model import Outcome, Result, Shipment
+from ...pure.sandbox import read_result
 from ..letter import Letters, ReadLetter
 from ..outcomes import make_outcome
 from .classes import GREYLIST_MS, classify
@@ -47,6 +48,8 @@ class EmailSender:
         return [await self._send(shipment) for shipment in batch]
 
     async def _send(self, shipment: Shipment) -> Outcome:
+        if (sandbox := read_result("email", shipment.target.value)) is not None:
+            return self._tell(shipment, sandbox, "sandbox")
         letter = await self._letters.find(shipment.key.nid)
         if letter is None:
             return self._tell(shipment, Result.CONTENT, "the notification is gone")

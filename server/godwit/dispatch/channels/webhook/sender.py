@@ -18,6 +18,7 @@ from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
 from ...model import Outcome, Result, Shipment
+from ...pure.sandbox import read_result
 from ..letter import Letters, ReadLetter
 from ..outcomes import make_outcome
 from .classes import classify, read_retry_after
@@ -83,6 +84,8 @@ class WebhookSender:
         return [await self._send(shipment) for shipment in batch]
 
     async def _send(self, shipment: Shipment) -> Outcome:
+        if (sandbox := read_result("webhook", shipment.target.value)) is not None:
+            return self._tell(shipment, sandbox, "sandbox")
         letter = await self._letters.find(shipment.key.nid)
         problem = check_url(shipment.target.value, self._private)
         if letter is None or problem:

@@ -11,9 +11,15 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...model import State
+import msgspec
+
+from ...model import Options, Priority, State
+from .deciding import find_category, read_options
 from .groups import find_group
-from .receivers import find_receiver, find_receivers, put_receiver, take_number
+from .receivers import find_receiver, find_receivers, put_address, put_receiver, take_number
+
+PAST_MS_MAX = 60_000
+"""How long ago `send_at` may be: the request was on its way."""
 
 
 class Accepted(NamedTuple):
@@ -24,6 +30,7 @@ class Accepted(NamedTuple):
     is_conflict: bool = False
     unknown: tuple[str, ...] = ()
     lacks_group: bool = False
+    is_past: bool = False
 
 
 class Draft(NamedTuple):
@@ -39,6 +46,13 @@ class Draft(NamedTuple):
     expires_ms: int
     group: str | None = None
     """Instead of receivers: a group, from which `receivers` are left out."""
+    due_ms: int = 0
+    priority: Priority = Priority.NORMAL
+    options: Options = Options()
+    default_expires_from_ms: int | None = None
+    """Set where the request says nothing about expiry: what the default of its category counts from."""
+    address: tuple[str, str] | None = None
+    """Channel and value of the one address that a notification without a receiver of its own goes to."""
 
 
 class NotificationRow(NamedTuple):
@@ -50,6 +64,8 @@ class NotificationRow(NamedTuple):
     expires_ms: int
     receivers: int | None
     """How many it lists; None for a group."""
+    due_ms: int
+    options: Options
     counts: tuple[tuple[str, str, int], ...]
 
 
@@ -73,9 +89,13 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     ).fetchone()
     if row is not None:
         return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
+    if draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
+        return Accepted(draft.id, is_past=True)
     for name, attributes in draft.new_receivers:
         if attributes != b"{}" or find_receiver(connection, draft.tenant, name) is None:  # an id alone changes nothing
             put_receiver(connection, draft.tenant, name, attributes, now_ms)
+    if draft.address is not None:
+        put_address(connection, draft.tenant, draft.receivers[0], "address", *draft.address)
     rids, unknown = find_receivers(connection, draft.tenant, draft.receivers)
     if unknown and draft.is_single:
         return Accepted(draft.id, unknown=tuple(unknown))
@@ -83,8 +103,8 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     if version < 0:
         return Accepted(draft.id, lacks_group=True)
     connection.execute(
-        "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, expires_ms) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?)",
+        "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
+        "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?, ?, ?, ?, ?)",
         (
             draft.tenant,
             draft.id,
@@ -95,44 +115,83 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
             version,
             take_number(connection),
             now_ms,
-            draft.expires_ms,
+            draft.due_ms,
+            _find_expiry(connection, draft),
+            int(draft.priority),
+            b"" if draft.options == Options() else msgspec.json.encode(draft.options),
+            draft.options.collapse_key,
         ),
     )
     return Accepted(draft.id, unknown=tuple(unknown))
 
 
-def route(connection: sqlite3.Connection, channels: Sequence[str], limit: int) -> list[str]:
-    """Makes the jobs of accepted notifications; the tenants that now have work."""
+def accept_all(connection: sqlite3.Connection, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
+    """Accepts several, in order; one that is refused stops no other."""
+    return [accept(connection, draft, now_ms) for draft in drafts]
+
+
+def _find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:
+    """The request's, or the default of its category, or that of all."""
+    begin_ms = draft.default_expires_from_ms
+    if begin_ms is None or not draft.options.category:
+        return draft.expires_ms
+    category = find_category(connection, draft.tenant, draft.options.category)
+    expires_s = None if category is None else category[1]
+    return draft.expires_ms if expires_s is None else begin_ms + expires_s * 1_000
+
+
+def route(connection: sqlite3.Connection, channels: Sequence[str], now_ms: int, limit: int) -> list[str]:
+    """Makes the jobs of accepted notifications that are due; the tenants that now have work."""
     rows = connection.execute(
-        "SELECT nid, tenant FROM notification WHERE state = 'accepted' ORDER BY nid LIMIT ?", (limit,)
+        "SELECT nid, tenant, priority, options FROM notification WHERE state = 'accepted' AND due_ms <= ? ORDER BY due_ms, nid LIMIT ?",
+        (now_ms, limit),
     ).fetchall()
-    for nid, tenant in rows:
+    for nid, tenant, priority, packed in rows:
         connection.executemany(
-            "INSERT OR IGNORE INTO job VALUES (?, ?, ?, 0, 0, 0, 0)", [(nid, channel, tenant) for channel in channels]
+            "INSERT OR IGNORE INTO job VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?)",
+            [(nid, channel, tenant, priority, step) for channel, step in _list_jobs(read_options(packed), channels)],
         )
         connection.execute("UPDATE notification SET state = 'routed' WHERE nid = ? AND state = 'accepted'", (nid,))
-    return [tenant for _, tenant in rows]
+    return [row[1] for row in rows]
+
+
+def next_due_ms(connection: sqlite3.Connection) -> int | None:
+    """When the next accepted notification is due."""
+    found = connection.execute("SELECT min(due_ms) FROM notification WHERE state = 'accepted'").fetchone()[0]
+    return None if found is None else int(found)
+
+
+def _list_jobs(options: Options, channels: Sequence[str]) -> list[tuple[str, int]]:
+    """Channel and step of each job: the first step of a policy that has a channel here, or every channel."""
+    if options.steps:
+        steps = [(step.channel, number) for number, step in enumerate(options.steps) if step.channel in channels]
+        return steps[:1]
+    wanted = (options.channel,) if options.channel else channels
+    return [(channel, 0) for channel in wanted if channel in channels]
 
 
 def read_notification(connection: sqlite3.Connection, tenant: str, name: str) -> NotificationRow | None:
     """A notification with its counts; `settled` once nothing is left to do."""
     row = connection.execute(
-        "SELECT nid, state, accepted_ms, expires_ms, IIF(gid = 0, length(targets) / 8, NULL) FROM notification "
+        "SELECT nid, state, accepted_ms, expires_ms, IIF(gid = 0, length(targets) / 8, NULL), due_ms, options FROM notification "
         "WHERE tenant = ? AND id = ?",
         (tenant, name),
     ).fetchone()
     if row is None:
         return None
-    nid, state, accepted_ms, expires_ms, receivers = row
+    nid, state, accepted_ms, expires_ms, receivers, due_ms, packed = row
     counts = connection.execute(
         "SELECT channel, state, count FROM delivery_count WHERE nid = ? AND count > 0 ORDER BY channel, state", (nid,)
     ).fetchall()
     if state == "routed":
-        left = connection.execute("SELECT count(*) FROM job WHERE nid = ? AND is_done = 0", (nid,)).fetchone()[0]
+        left = connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM job WHERE nid = ? AND is_done = 0) OR EXISTS (SELECT 1 FROM route WHERE nid = ?)",
+            (nid, nid),
+        ).fetchone()[0]
         is_open = left or any(State(number) in (State.QUEUED, State.DEFERRED, State.SENDING) for _, number, _ in counts)
         state = "running" if is_open else "settled"
     told = tuple((channel, State(number).label, count) for channel, number, count in counts)
-    return NotificationRow(name, state, accepted_ms, expires_ms, receivers, told)
+    return NotificationRow(name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), told)
 
 
 def read_deliveries(

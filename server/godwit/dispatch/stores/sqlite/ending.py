@@ -7,11 +7,10 @@ sent stays a possible duplicate.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from typing import NamedTuple
 
 from ...model import DeliveryKey, State
-from .fanout import add_counts
+from .changes import Changes
 
 
 class DeadLetter(NamedTuple):
@@ -28,14 +27,15 @@ class DeadLetter(NamedTuple):
     possible_duplicate: bool
 
 
-def cancel(connection: sqlite3.Connection, tenant: str, name: str) -> int | None:
+def cancel(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> int | None:
     """Ends a notification's jobs and what was not sent; how many deliveries. None: no such notification."""
     row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
     if row is None:
         return None
     connection.execute("UPDATE notification SET state = 'cancelled' WHERE nid = ?", row)
     connection.execute("UPDATE job SET is_done = 1, fence = fence + 1 WHERE nid = ?", row)
-    counts: Counter[tuple[int, str, State]] = Counter()
+    connection.execute("DELETE FROM route WHERE nid = ?", row)
+    changes = Changes(connection, now_ms)
     rows = connection.execute(
         "SELECT rid, channel, aid, state FROM delivery WHERE nid = ? AND state IN (1, 2)", row
     ).fetchall()
@@ -44,9 +44,8 @@ def cancel(connection: sqlite3.Connection, tenant: str, name: str) -> int | None
             "UPDATE delivery SET state = 9 WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
             (row[0], rid, channel, aid),
         )
-        counts[row[0], channel, State(state)] -= 1
-        counts[row[0], channel, State.CANCELLED] += 1
-    add_counts(connection, counts)
+        changes.move(DeliveryKey(row[0], rid, channel, aid), State(state), State.CANCELLED)
+    changes.store()
     return len(rows)
 
 
@@ -88,7 +87,7 @@ def replay(
         "AND (? IS NULL OR delivery.reason = ?) ORDER BY nid LIMIT ?",
         (tenant, name, name, reason, reason, limit),
     ).fetchall()
-    counts: Counter[tuple[int, str, State]] = Counter()
+    changes = Changes(connection, now_ms)
     for nid, rid, channel, aid, state in rows:
         key = DeliveryKey(nid, rid, channel, aid)
         connection.execute(
@@ -99,7 +98,6 @@ def replay(
         connection.execute(
             "UPDATE notification SET expires_ms = max(expires_ms, ?), state = 'routed' WHERE nid = ?", (expires_ms, nid)
         )
-        counts[nid, channel, State(state)] -= 1
-        counts[nid, channel, State.DEFERRED] += 1
-    add_counts(connection, counts)
+        changes.move(key, State(state), State.DEFERRED, "replay")
+    changes.store()
     return len(rows)

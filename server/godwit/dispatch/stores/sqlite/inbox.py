@@ -12,7 +12,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
-from .fanout import add_counts, insert_deliveries, move_cursor
+from .changes import Changes
+from .collapsing import find_replaced
+from .deciding import read_facts
+from .fanout import Due, hurry_route, settle_due
+from .jobs import insert_deliveries, move_cursor
 
 
 class Fetched(NamedTuple):
@@ -38,21 +42,73 @@ _CLOSED = Flag.ARCHIVED | Flag.RECALLED
 
 
 def append_page(
-    connection: sqlite3.Connection, job: Job, page: Page, state: State, now_ms: int, items_max: int
+    connection: sqlite3.Connection, job: Job, page: Page, now_ms: int, items_max: int
 ) -> list[InboxItem] | None:
     """Inserts a page's deliveries and items and moves the cursor; None where the fence is another's."""
     if not move_cursor(connection, job, page):
         return None
-    inserted = insert_deliveries(connection, job, page, state, 0)
-    if state is not State.SENT or not inserted:
-        return []
-    name, body = connection.execute("SELECT id, body FROM notification WHERE nid = ?", (job.nid,)).fetchone()
-    return [_append(connection, key, job.tenant, name, body, now_ms, items_max) for key in inserted]
+    changes = Changes(connection, now_ms)
+    inserted = insert_deliveries(connection, job, page, 0, changes, State.SENT)
+    items: list[InboxItem] = []
+    if inserted:
+        if job.options.steps:
+            connection.execute(
+                "UPDATE route SET due_ms = 0 WHERE nid = ? AND rid BETWEEN ? AND ?",
+                (job.nid, inserted[0].rid, inserted[-1].rid),
+            )
+        name, body = connection.execute("SELECT id, body FROM notification WHERE nid = ?", (job.nid,)).fetchone()
+        origin = Origin(job.tenant, name, body, job.options.collapse_key)
+        names = {target.rid: target.receiver for target in page.targets}
+        for key in inserted:
+            items += _append(connection, key, names[key.rid], origin, now_ms, items_max)
+    changes.store()
+    return items
+
+
+def append_due(connection: sqlite3.Connection, now_ms: int, limit: int, items_max: int) -> tuple[int, list[InboxItem]]:
+    """Appends deferred items that are due: how many deliveries were looked at, and the items."""
+    rows = connection.execute(
+        "SELECT nid, rid, aid, state FROM delivery WHERE channel = 'inbox' AND state IN (1, 2, 3) AND due_ms <= ? "
+        "ORDER BY due_ms LIMIT ?",
+        (now_ms, limit),
+    ).fetchall()
+    changes = Changes(connection, now_ms)
+    items: list[InboxItem] = []
+    for nid, rid, aid, state in rows:
+        key, facts = DeliveryKey(nid, rid, "inbox", aid), read_facts(connection, nid)
+        target = settle_due(connection, Due(key, State(state), 0, False, facts), changes)
+        if target is None or facts is None:
+            continue
+        connection.execute(
+            "UPDATE delivery SET state = 4, reason = '' WHERE nid = ? AND rid = ? AND channel = 'inbox'", key[:2]
+        )
+        changes.move(key, State(state), State.SENT)
+        hurry_route(connection, key)
+        name, body = connection.execute("SELECT id, body FROM notification WHERE nid = ?", (nid,)).fetchone()
+        origin = Origin(facts.tenant, name, body, facts.options.collapse_key)
+        items += _append(connection, key, target.receiver, origin, now_ms, items_max)
+    changes.store()
+    return len(rows), items
+
+
+class Origin(NamedTuple):
+    """What the items of a notification have in common."""
+
+    tenant: str
+    notification: str
+    body: bytes
+    collapse_key: str
 
 
 def _append(
-    connection: sqlite3.Connection, key: DeliveryKey, tenant: str, name: str, body: bytes, now_ms: int, items_max: int
-) -> InboxItem:
+    connection: sqlite3.Connection, key: DeliveryKey, receiver: str, origin: Origin, now_ms: int, items_max: int
+) -> list[InboxItem]:
+    """The item, after the changes of those it replaces."""
+    replaced: list[InboxItem] = []
+    if origin.collapse_key:
+        replaced = recall_items(
+            connection, key.rid, find_replaced(connection, key, origin.collapse_key), origin.tenant, receiver
+        )
     row = connection.execute(
         "UPDATE head SET seq = seq + 1, unread = unread + 1, unseen = unseen + 1, items = items + 1 WHERE rid = ? "
         "RETURNING epoch, seq, unread, unseen, items",
@@ -62,8 +118,33 @@ def _append(
     head = Head(*row[:4])
     if row[4] > items_max:
         head = _remove_oldest(connection, key.rid, row[4] - items_max)
-    receiver = connection.execute("SELECT name FROM receiver WHERE rid = ?", (key.rid,)).fetchone()[0]
-    return InboxItem(tenant, receiver, head.seq, head, name, 0, now_ms, body)
+    return [*replaced, InboxItem(origin.tenant, receiver, head.seq, head, origin.notification, 0, now_ms, origin.body)]
+
+
+def recall_items(
+    connection: sqlite3.Connection, rid: int, seqs: Sequence[int], tenant: str, receiver: str
+) -> list[InboxItem]:
+    """Withdraws items: each becomes a change with the flag, which clients take as gone."""
+    changed = []
+    for seq in seqs:
+        flags = connection.execute("SELECT flags FROM item WHERE rid = ? AND seq = ?", (rid, seq)).fetchone()[0]
+        fresh = flags | Flag.RECALLED
+        head = _change_head(connection, rid, 1, -int(_is_unread(flags)), -int(_is_unseen(flags)), 0)
+        connection.execute("UPDATE item SET seq = ?, flags = ? WHERE rid = ? AND seq = ?", (head.seq, fresh, rid, seq))
+        row = connection.execute(f"{_ITEM} AND item.seq = ?", (rid, head.seq)).fetchone()
+        changed.append(_make_item(tenant, receiver, head, row))
+    return changed
+
+
+def recall_some(connection: sqlite3.Connection, tenant: str, name: str, limit: int) -> list[InboxItem]:
+    """Withdraws items of a notification; empty once there are none."""
+    rows = connection.execute(
+        "SELECT item.rid, item.seq, receiver.name FROM notification JOIN delivery USING (nid) "
+        "JOIN item ON item.rid = delivery.rid AND item.nid = delivery.nid JOIN receiver ON receiver.rid = item.rid "
+        "WHERE notification.tenant = ? AND notification.id = ? AND channel = 'inbox' AND NOT item.flags & 16 LIMIT ?",
+        (tenant, name, limit),
+    ).fetchall()
+    return [item for rid, seq, receiver in rows for item in recall_items(connection, rid, [seq], tenant, receiver)]
 
 
 def _remove_oldest(connection: sqlite3.Connection, rid: int, surplus: int) -> Head:
@@ -115,6 +196,8 @@ def mark(
     up_to: int | None,
     sets: int,
     clears: int,
+    now_ms: int,
+    kind: str,
 ) -> Marked | None:
     """Sets and clears flags of items, named by SEQ or up to one; items that have them already do not change."""
     found = read_head(connection, tenant, receiver)
@@ -132,15 +215,19 @@ def mark(
             for row in connection.execute("SELECT seq, nid, flags FROM item WHERE rid = ? AND seq = ?", (rid, seq))
         ]
     changed = []
+    changes = Changes(connection, now_ms)
     for seq, nid, flags in rows:
         fresh = (flags | sets) & ~clears
-        if fresh == flags:
+        if fresh == flags or flags & Flag.RECALLED:
             continue
         unread, unseen = _is_unread(fresh) - _is_unread(flags), _is_unseen(fresh) - _is_unseen(flags)
         head = _change_head(connection, rid, 1, unread, unseen, 0)
         connection.execute("UPDATE item SET seq = ?, flags = ? WHERE rid = ? AND seq = ?", (head.seq, fresh, rid, seq))
-        _deliver(connection, DeliveryKey(nid, rid, "inbox", 0))
+        _deliver(connection, DeliveryKey(nid, rid, "inbox", 0), changes)
+        changes.note(DeliveryKey(nid, rid, "inbox", 0), f"item.{kind}")
+        hurry_route(connection, DeliveryKey(nid, rid, "inbox", 0))
         changed.append(head.seq)
+    changes.store()
     items = tuple(
         _make_item(tenant, receiver, head, row)
         for seq in changed
@@ -149,7 +236,7 @@ def mark(
     return Marked(items, head)
 
 
-def confirm(connection: sqlite3.Connection, tenant: str, receiver: str, up_to: int) -> int | None:
+def confirm(connection: sqlite3.Connection, tenant: str, receiver: str, up_to: int, now_ms: int) -> int | None:
     """The client has everything up to a SEQ: those deliveries are delivered. How many; None: no such receiver."""
     found = read_head(connection, tenant, receiver)
     if found is None:
@@ -159,16 +246,20 @@ def confirm(connection: sqlite3.Connection, tenant: str, receiver: str, up_to: i
         "SELECT nid FROM item JOIN delivery USING (rid, nid) WHERE rid = ? AND seq <= ? AND channel = 'inbox' AND state = 4",
         (rid, min(up_to, found[1].seq)),
     ).fetchall()
-    return sum(_deliver(connection, DeliveryKey(nid, rid, "inbox", 0)) for (nid,) in rows)
+    changes = Changes(connection, now_ms)
+    count = sum(_deliver(connection, DeliveryKey(nid, rid, "inbox", 0), changes) for (nid,) in rows)
+    changes.store()
+    return count
 
 
-def _deliver(connection: sqlite3.Connection, key: DeliveryKey) -> bool:
+def _deliver(connection: sqlite3.Connection, key: DeliveryKey, changes: Changes) -> bool:
     """A receiver that did something with an item has it."""
     changed = connection.execute(
         "UPDATE delivery SET state = 5 WHERE nid = ? AND rid = ? AND channel = ? AND aid = ? AND state = 4", key
     )
     if changed.rowcount:
-        add_counts(connection, {(key.nid, "inbox", State.SENT): -1, (key.nid, "inbox", State.DELIVERED): 1})
+        changes.move(key, State.SENT, State.DELIVERED)
+        hurry_route(connection, key)
     return bool(changed.rowcount)
 
 

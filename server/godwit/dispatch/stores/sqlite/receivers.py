@@ -8,6 +8,10 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
+from ...model import Profile
+
 
 class ReceiverRow(NamedTuple):
     """One receiver, as the API shows it."""
@@ -51,14 +55,20 @@ def find_receivers(connection: sqlite3.Connection, tenant: str, names: Iterable[
 
 def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attributes: bytes, now_ms: int) -> bool:
     """Creates or replaces a receiver; whether it is new. A recreated one gets a new epoch, the time in milliseconds."""
-    changed = connection.execute(
-        "UPDATE receiver SET attributes = ? WHERE tenant = ? AND name = ?", (attributes, tenant, name)
-    )
-    if changed.rowcount:
+    known = connection.execute(
+        "SELECT preferences FROM receiver WHERE tenant = ? AND name = ?", (tenant, name)
+    ).fetchone()
+    profile = make_profile(attributes, b"" if known is None else known[0])
+    if known is not None:
+        connection.execute(
+            "UPDATE receiver SET attributes = ?, profile = ? WHERE tenant = ? AND name = ?",
+            (attributes, profile, tenant, name),
+        )
         return False
     row = connection.execute(
-        "INSERT INTO receiver (tenant, name, epoch, since, attributes) VALUES (?, ?, ?, ?, ?) RETURNING rid",
-        (tenant, name, now_ms, take_number(connection), attributes),
+        "INSERT INTO receiver (tenant, name, epoch, since, attributes, profile, preferences) VALUES (?, ?, ?, ?, ?, ?, x'') "
+        "RETURNING rid",
+        (tenant, name, now_ms, take_number(connection), attributes, profile),
     ).fetchone()
     connection.execute("INSERT INTO head VALUES (?, ?, 0, 0, 0, 0)", (row[0], now_ms))
     return True
@@ -84,9 +94,47 @@ def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> b
     rid = find_receiver(connection, tenant, name)
     if rid is None:
         return False
-    for table in ("address", "subscription", "item", "head", "receiver"):
+    for table in ("address", "subscription", "item", "head", "route", "latest", "receiver"):
         connection.execute(f"DELETE FROM {table} WHERE rid = ?", (rid,))
     return True
+
+
+def put_preferences(connection: sqlite3.Connection, tenant: str, name: str, preferences: bytes) -> bool:
+    """Replaces what a receiver wants; false where there is no such receiver."""
+    row = connection.execute("SELECT attributes FROM receiver WHERE tenant = ? AND name = ?", (tenant, name)).fetchone()
+    if row is None:
+        return False
+    connection.execute(
+        "UPDATE receiver SET preferences = ?, profile = ? WHERE tenant = ? AND name = ?",
+        (preferences, make_profile(row[0], preferences), tenant, name),
+    )
+    return True
+
+
+def read_preferences(connection: sqlite3.Connection, tenant: str, name: str) -> bytes | None:
+    """What a receiver wants, as JSON: category → channel → whether; empty: everything."""
+    row = connection.execute(
+        "SELECT preferences FROM receiver WHERE tenant = ? AND name = ?", (tenant, name)
+    ).fetchone()
+    return None if row is None else bytes(row[0]) or b"{}"
+
+
+def make_profile(attributes: bytes, preferences: bytes) -> bytes:
+    """What decides about sending, from the two; empty where nothing does."""
+    known = msgspec.json.decode(attributes, type=_Attributes)
+    wanted = msgspec.json.decode(preferences, type=dict[str, dict[str, bool]]) if preferences else {}
+    out = frozenset(
+        f"{category}/{channel}" for category, row in wanted.items() for channel, is_on in row.items() if not is_on
+    )
+    quiet = None if known.quiet is None else (known.quiet["start"], known.quiet["end"])
+    profile = Profile(known.locale or "", known.zone or "", quiet, out)
+    return b"" if profile == Profile() else msgspec.json.encode(profile)
+
+
+class _Attributes(msgspec.Struct):
+    locale: str | None = None
+    zone: str | None = None
+    quiet: dict[str, str] | None = None
 
 
 def put_address(

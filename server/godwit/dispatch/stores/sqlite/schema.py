@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import DispatchDatabaseInvalid
 
-VERSION = 1
+VERSION = 2
 TABLES = """
 CREATE TABLE number (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL) STRICT;
 INSERT INTO number VALUES (1, 0);
@@ -19,7 +19,8 @@ CREATE TABLE tenant (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE api_key (digest BLOB PRIMARY KEY, tenant TEXT NOT NULL, scopes TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE receiver (
   rid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, epoch INTEGER NOT NULL,
-  since INTEGER NOT NULL, attributes BLOB NOT NULL, UNIQUE (tenant, name)
+  since INTEGER NOT NULL, attributes BLOB NOT NULL,
+  profile BLOB NOT NULL, preferences BLOB NOT NULL, UNIQUE (tenant, name)
 ) STRICT;
 CREATE TABLE address (
   aid INTEGER PRIMARY KEY AUTOINCREMENT, rid INTEGER NOT NULL, channel TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
@@ -35,22 +36,48 @@ CREATE INDEX subscription_receiver ON subscription (rid);
 CREATE TABLE notification (
   nid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, body BLOB NOT NULL,
   targets BLOB NOT NULL, gid INTEGER NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, accepted INTEGER NOT NULL,
-  accepted_ms INTEGER NOT NULL,
-  expires_ms INTEGER NOT NULL, UNIQUE (tenant, id)
+  accepted_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, priority INTEGER NOT NULL,
+  options BLOB NOT NULL, collapse_key TEXT NOT NULL, UNIQUE (tenant, id)
 ) STRICT;
 CREATE INDEX notification_old ON notification (accepted_ms);
-CREATE INDEX notification_accepted ON notification (nid) WHERE state = 'accepted';
+CREATE INDEX notification_accepted ON notification (due_ms) WHERE state = 'accepted';
 CREATE TABLE job (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, tenant TEXT NOT NULL, cursor INTEGER NOT NULL, fence INTEGER NOT NULL,
-  lease_end_ms INTEGER NOT NULL, is_done INTEGER NOT NULL, PRIMARY KEY (nid, channel)
+  lease_end_ms INTEGER NOT NULL, is_done INTEGER NOT NULL, priority INTEGER NOT NULL, step INTEGER NOT NULL,
+  PRIMARY KEY (nid, channel)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX job_due ON job (channel, tenant, lease_end_ms) WHERE is_done = 0;
+CREATE INDEX job_due ON job (channel, tenant, priority, nid) WHERE is_done = 0;
 CREATE TABLE delivery (
   nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, state INTEGER NOT NULL,
   attempt INTEGER NOT NULL, due_ms INTEGER NOT NULL, doubt INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL,
   PRIMARY KEY (nid, rid, channel, aid)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (channel, due_ms) WHERE state IN (1, 2, 3);
+CREATE TABLE route (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, step INTEGER NOT NULL, due_ms INTEGER NOT NULL, deadline_ms INTEGER NOT NULL,
+  PRIMARY KEY (nid, rid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX route_due ON route (due_ms);
+CREATE TABLE latest (
+  rid INTEGER NOT NULL, key TEXT NOT NULL, channel TEXT NOT NULL, nid INTEGER NOT NULL, PRIMARY KEY (rid, key, channel)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX latest_notification ON latest (nid);
+CREATE TABLE sent_value (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (nid, channel, value)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE category (
+  tenant TEXT NOT NULL, name TEXT NOT NULL, is_required INTEGER NOT NULL, expires_s INTEGER, PRIMARY KEY (tenant, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE suppression (
+  tenant TEXT NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, category TEXT NOT NULL, reason TEXT NOT NULL,
+  since_ms INTEGER NOT NULL, PRIMARY KEY (tenant, channel, value, category)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE event (
+  eid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, type TEXT NOT NULL, nid INTEGER NOT NULL, channel TEXT NOT NULL,
+  reason TEXT NOT NULL, time_ms INTEGER NOT NULL, count INTEGER NOT NULL, members BLOB NOT NULL
+) STRICT;
+CREATE INDEX event_tenant ON event (tenant, eid);
+CREATE INDEX event_old ON event (time_ms);
 CREATE INDEX delivery_failed ON delivery (nid) WHERE state IN (6, 7);
 CREATE TABLE delivery_count (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, state INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (nid, channel, state)

@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ....errors import ConfigInvalid
-from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Shipment, State
-from . import accept, fanout, inbox, retention
+from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, Shipment
+from . import accept, fanout, inbox, jobs, retention, steps
+from .accept import Accepted, Draft
 from .reader import Reader
 from .writer import Writer
 
@@ -39,33 +40,46 @@ class SqliteStore:
         self.writer.close()
         os.close(self._lock)
 
-    async def accept(self, draft: accept.Draft, now_ms: int) -> accept.Accepted:
+    async def accept(self, draft: Draft, now_ms: int) -> Accepted:
         return await self.writer.run(lambda connection: accept.accept(connection, draft, now_ms))
 
-    async def route(self, channels: Sequence[str], limit: int) -> list[str]:
-        return await self.writer.run(lambda connection: accept.route(connection, channels, limit))
+    async def accept_all(self, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
+        return await self.writer.run(lambda connection: accept.accept_all(connection, drafts, now_ms))
+
+    async def route(self, channels: Sequence[str], now_ms: int, limit: int) -> list[str]:
+        return await self.writer.run(lambda connection: accept.route(connection, channels, now_ms, limit))
+
+    async def advance_routes(self, channels: Collection[str], now_ms: int, limit: int) -> list[str]:
+        return await self.writer.run(
+            lambda connection: steps.advance_routes(connection, channels, now_ms, limit), bulk=True
+        )
 
     async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
-        return await self.reader.run(lambda connection: fanout.list_due_tenants(connection, channel, now_ms))
+        return await self.reader.run(lambda connection: jobs.list_due_tenants(connection, channel, now_ms))
 
-    async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None:
+    async def claim_job(
+        self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = Priority.BULK
+    ) -> Job | None:
         return await self.writer.run(
-            lambda connection: fanout.claim_job(connection, channel, tenant, now_ms, lease_ms), bulk=True
+            lambda connection: jobs.claim_job(connection, channel, tenant, now_ms, lease_ms, priority_max), bulk=True
         )
 
-    async def read_page(self, job: Job, limit: int) -> Page:
-        return await self.reader.run(lambda connection: fanout.read_page(connection, job, limit))
+    async def read_page(self, job: Job, limit: int, now_ms: int) -> Page:
+        return await self.reader.run(lambda connection: jobs.read_page(connection, job, limit, now_ms))
 
-    async def commit_page(
-        self, job: Job, page: Page, state: State, due_ms: int, now_ms: int
-    ) -> tuple[DeliveryKey, ...] | None:
+    async def commit_page(self, job: Job, page: Page, due_ms: int, now_ms: int) -> tuple[DeliveryKey, ...] | None:
         return await self.writer.run(
-            lambda connection: fanout.commit_page(connection, job, page, state, due_ms), bulk=True
+            lambda connection: jobs.commit_page(connection, job, page, due_ms, now_ms), bulk=True
         )
 
-    async def append_page(self, job: Job, page: Page, state: State, now_ms: int) -> list[InboxItem] | None:
+    async def append_page(self, job: Job, page: Page, now_ms: int) -> list[InboxItem] | None:
         return await self.writer.run(
-            lambda connection: inbox.append_page(connection, job, page, state, now_ms, self._inbox_items_max), bulk=True
+            lambda connection: inbox.append_page(connection, job, page, now_ms, self._inbox_items_max), bulk=True
+        )
+
+    async def append_due(self, now_ms: int, limit: int) -> tuple[int, list[InboxItem]]:
+        return await self.writer.run(
+            lambda connection: inbox.append_due(connection, now_ms, limit, self._inbox_items_max), bulk=True
         )
 
     async def advance(
@@ -77,7 +91,7 @@ class SqliteStore:
         due_ms: int,
     ) -> list[Shipment]:
         return await self.writer.run(
-            lambda connection: fanout.advance(connection, outcomes, starts, in_flight, due_ms), bulk=True
+            lambda connection: fanout.advance(connection, outcomes, starts, in_flight, now_ms, due_ms), bulk=True
         )
 
     async def claim_due(

@@ -1,0 +1,143 @@
+"""From a request's body to a notification that can be accepted: recipients, times and policy, checked.
+
+Pure. What only the store knows (whether receivers and groups exist, and the default of a category) is checked when it is accepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from ...config.dispatch_limits import DispatchLimits
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+from ..model import Options, Priority, Step
+from ..pure.quiet import EAST_MS, WEST_MS
+from ..stores.sqlite.accept import Draft
+from .bodies import LocalTime, NewReceiver, NotificationBody, Policy, Recipients
+from .receivers import check_receiver
+
+
+def make_draft(
+    tenant: str,
+    name: str,
+    body: NotificationBody,
+    fingerprint: bytes,
+    *,
+    limits: DispatchLimits,
+    now_ms: int,
+    is_test: bool = False,
+) -> Draft:
+    """What is accepted; raises RequestRefused."""
+    to = _read_recipients(body.to, limits)
+    due_ms, last_ms, local = _read_time(body.send_at, limits, now_ms)
+    begin_ms = last_ms or now_ms
+    expires_ms = begin_ms + (limits.expires_ms if body.expires_s is None else body.expires_s * 1_000)
+    options = Options(
+        category=body.category or "",
+        critical=body.critical,
+        collapse_key=body.collapse_key or "",
+        dedupe=body.dedupe,
+        holds_doubt=body.if_in_doubt == "hold",
+        local=local,
+        is_test=is_test,
+        channel="" if to.address is None else to.address[0],
+        steps=_read_steps(body.policy),
+        metadata=body.metadata,
+    )
+    return Draft(
+        tenant,
+        name,
+        fingerprint,
+        msgspec.json.encode(body.content),
+        to.names,
+        to.new,
+        to.is_single,
+        expires_ms,
+        to.group,
+        due_ms,
+        Priority[body.priority.upper()],
+        options,
+        begin_ms if body.expires_s is None else None,
+        to.address,
+    )
+
+
+class _Recipients(NamedTuple):
+    names: tuple[str, ...]
+    new: tuple[tuple[str, bytes], ...] = ()
+    is_single: bool = False
+    group: str | None = None
+    address: tuple[str, str] | None = None
+
+
+def _read_recipients(to: Recipients, limits: DispatchLimits) -> _Recipients:
+    given = [one for one in (to.receiver, to.receivers, to.group, to.address) if one is not None]
+    if len(given) != 1 or (to.except_ and to.group is None):
+        detail = "expected exactly one of receiver, receivers, group and address; except goes with a group"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/to")
+    if to.address is not None:
+        address = (to.address.channel, to.address.value)
+        name = "address:" + hashlib.sha256("\0".join(address).encode()).hexdigest()[:32]
+        return _Recipients((name,), ((name, b"{}"),), is_single=True, address=address)
+    if isinstance(to.receiver, NewReceiver):
+        check_receiver(to.receiver, "/to/receiver")
+        attributes = msgspec.to_builtins(to.receiver)
+        name = attributes.pop("id")
+        return _Recipients((name,), ((name, msgspec.json.encode(attributes)),), is_single=True)
+    if to.receiver is not None:
+        return _Recipients((to.receiver,), is_single=True)
+    names = tuple(to.receivers or to.except_)
+    if len(names) > limits.receivers_per_notification_max:
+        detail = f"expected at most {limits.receivers_per_notification_max:,} receivers"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/to/receivers")
+    return _Recipients(names, group=to.group)
+
+
+def _read_time(send_at: str | LocalTime | None, limits: DispatchLimits, now_ms: int) -> tuple[int, int, str]:
+    """When it is due, when it is due everywhere, and the local time, if it is one. 0: now."""
+    if send_at is None:
+        return 0, 0, ""
+    text = send_at.local if isinstance(send_at, LocalTime) else send_at
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _refuse_time("expected a time such as 2026-12-24T09:00:00Z") from error
+    if isinstance(send_at, LocalTime):
+        utc_ms = int(time.replace(tzinfo=UTC).timestamp()) * 1_000
+        due_ms, last_ms, local = utc_ms - EAST_MS, utc_ms + WEST_MS, time.isoformat()
+    elif time.tzinfo is None:
+        raise _refuse_time('expected an offset or Z; for the time of each receiver\'s zone write {"local": …}')
+    else:
+        due_ms = last_ms = int(time.timestamp() * 1_000)
+        local = ""
+    if last_ms > now_ms + limits.send_at_ms_max:
+        raise _refuse_time(f"lies further ahead than {limits.send_at_ms_max // 86_400_000} days")
+    if local:
+        if last_ms < now_ms:
+            raise RequestRefused(DispatchCode.SEND_TIME_PAST, pointer="/send_at")
+        return max(due_ms, 1) if due_ms > now_ms else 0, last_ms, local
+    return max(due_ms, 1), last_ms, ""
+
+
+def _refuse_time(detail: str) -> RequestRefused:
+    return RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/send_at")
+
+
+def _read_steps(policy: str | Policy) -> tuple[Step, ...]:
+    if isinstance(policy, str):
+        return ()
+    if (policy.first is None) == (policy.escalate is None):
+        raise RequestRefused(
+            DispatchCode.REQUEST_INVALID, "expected exactly one of first and escalate", pointer="/policy"
+        )
+    if policy.first is not None:
+        steps = tuple(Step(channel, wait_s=policy.wait_s) for channel in policy.first)
+    else:
+        steps = tuple(Step(step.channel, step.until, step.wait_s) for step in policy.escalate or ())
+    if len({step.channel for step in steps}) != len(steps):
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, "a channel stands twice", pointer="/policy")
+    return steps

@@ -1,0 +1,81 @@
+"""Local times of receivers: when quiet hours end, and when a wall-clock time comes in a zone.
+
+Pure. A time that daylight saving skips becomes the next valid one; of an ambiguous time the later counts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+STAGGER_MS = 600_000
+"""Quiet hours of many receivers end together; what waited for them goes out within this time."""
+EAST_MS = 14 * 3_600_000
+"""How much earlier than in UTC a wall-clock time comes in the easternmost zone."""
+WEST_MS = 12 * 3_600_000
+"""How much later it comes in the westernmost zone."""
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a time of day, HH:MM."""
+    return _TIME.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1_000)
+def find_zone(name: str) -> tzinfo | None:
+    """A zone of the IANA database; UTC for an empty name, None for one that does not exist."""
+    if not name:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def local_ms(wall: datetime, zone: tzinfo) -> int:
+    """When a wall-clock time comes in a zone, in Unix milliseconds."""
+    earlier, later = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    is_skipped = later.utcoffset() != earlier.utcoffset() and _returns(earlier, zone) != wall
+    chosen = _after_gap(earlier, zone) if is_skipped else later
+    return int(chosen.timestamp()) * 1_000
+
+
+def quiet_until_ms(now_ms: int, zone: tzinfo, start: str, end: str, stagger: int) -> int | None:
+    """The end of the quiet hours that `now_ms` lies in, up to `STAGGER_MS` later by `stagger`; None outside of them."""
+    local = datetime.fromtimestamp(now_ms / 1_000, zone)
+    starts, ends, clock = time.fromisoformat(start), time.fromisoformat(end), local.time()
+    if starts <= ends:
+        if not starts <= clock < ends:
+            return None
+        day = local.date()
+    elif clock >= starts:
+        day = local.date() + timedelta(days=1)
+    elif clock < ends:
+        day = local.date()
+    else:
+        return None
+    end_ms = local_ms(datetime.combine(day, ends), zone)
+    return max(end_ms, now_ms + 1) + stagger % STAGGER_MS
+
+
+def _returns(aware: datetime, zone: tzinfo) -> datetime:
+    return aware.astimezone(UTC).astimezone(zone).replace(tzinfo=None)
+
+
+def _after_gap(skipped: datetime, zone: tzinfo) -> datetime:
+    """The first valid time after the gap that a skipped time lies in."""
+    offset = skipped.replace(fold=1).utcoffset() or timedelta()
+    gap = (skipped.replace(fold=0).utcoffset() or timedelta()) - offset
+    low = skipped.replace(fold=0).astimezone(UTC) - abs(gap)
+    high = skipped.replace(fold=0).astimezone(UTC)
+    before = low.astimezone(zone).utcoffset()
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) / 2
+        if middle.astimezone(zone).utcoffset() == before:
+            low = middle
+        else:
+            high = middle
+    return high.replace(microsecond=0)

@@ -1,0 +1,123 @@
+"""What one unit of work changes: counts of notifications, and events that say which deliveries came to which state.
+
+A unit collects its changes and stores them at its end, in its own transaction: counts always equal rows, and no event is lost or made
+up. One event covers all deliveries of a unit that came to the same state for the same reason.
+"""
+
+from __future__ import annotations
+
+import array
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ...model import DeliveryKey, State
+
+UNREPORTED = (State.QUEUED, State.SENDING)
+"""States that are not worth an event."""
+
+
+class Member(NamedTuple):
+    """One delivery of an event, by numbers: names are looked up when it is read, so that erasure covers events."""
+
+    rid: int
+    aid: int
+    attempt: int
+    is_doubtful: bool
+
+
+class Changes:
+    """The changes of one unit."""
+
+    def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
+        self._connection, self.now_ms = connection, now_ms
+        self._counts: Counter[tuple[int, str, State]] = Counter()
+        self._events: dict[tuple[int, str, str, str], list[Member]] = {}
+
+    def insert(self, key: DeliveryKey, state: State, reason: str = "") -> None:
+        """A delivery was made."""
+        self._counts[key.nid, key.channel, state] += 1
+        self._report(key, state, reason, 0, False)
+
+    def move(
+        self,
+        key: DeliveryKey,
+        before: State,
+        after: State,
+        reason: str = "",
+        attempt: int = 0,
+        *,
+        is_doubtful: bool = False,
+    ) -> None:
+        """A delivery changed its state."""
+        self._counts[key.nid, key.channel, before] -= 1
+        self._counts[key.nid, key.channel, after] += 1
+        self._report(key, after, reason, attempt, is_doubtful)
+
+    def note(self, key: DeliveryKey, kind: str) -> None:
+        """Something happened to a delivery that is not a state, such as `item.read`."""
+        self._events.setdefault((key.nid, key.channel, kind, ""), []).append(Member(key.rid, key.aid, 0, False))
+
+    def store(self) -> None:
+        """Writes counts and events."""
+        add_counts(self._connection, self._counts)
+        tenants: dict[int, str] = {}
+        for (nid, channel, kind, reason), members in self._events.items():
+            if nid not in tenants:
+                row = self._connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
+                tenants[nid] = "" if row is None else row[0]
+            add_event(self._connection, tenants[nid], kind, nid, channel, reason, self.now_ms, members)
+
+    def _report(self, key: DeliveryKey, state: State, reason: str, attempt: int, is_doubtful: bool) -> None:
+        if state not in UNREPORTED:
+            group = (key.nid, key.channel, f"delivery.{state.label}", reason)
+            self._events.setdefault(group, []).append(Member(key.rid, key.aid, attempt, is_doubtful))
+
+
+def add_event(
+    connection: sqlite3.Connection,
+    tenant: str,
+    kind: str,
+    nid: int,
+    channel: str,
+    reason: str,
+    now_ms: int,
+    members: list[Member],
+) -> None:
+    """One event row."""
+    connection.execute(
+        "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (tenant, kind, nid, channel, reason, now_ms, len(members), pack_members(members)),
+    )
+
+
+def add_counts(connection: sqlite3.Connection, counts: Mapping[tuple[int, str, State], int]) -> None:
+    """Adds changes to the counts of notifications."""
+    connection.executemany(
+        "INSERT INTO delivery_count VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        [(nid, channel, int(state), change) for (nid, channel, state), change in counts.items() if change],
+    )
+
+
+def pack_members(members: Iterable[Member]) -> bytes:
+    """Members as differences of their numbers, compressed: those of a page follow each other."""
+    numbers = array.array("q")
+    rid = aid = 0
+    for member in members:
+        numbers.extend((member.rid - rid, member.aid - aid, member.attempt * 2 + member.is_doubtful))
+        rid, aid = member.rid, member.aid
+    return zlib.compress(numbers.tobytes(), 1)
+
+
+def unpack_members(packed: bytes) -> list[Member]:
+    """The members of `pack_members`."""
+    numbers = array.array("q")
+    numbers.frombytes(zlib.decompress(packed))
+    members = []
+    rid = aid = 0
+    for at in range(0, len(numbers), 3):
+        rid, aid = rid + numbers[at], aid + numbers[at + 1]
+        members.append(Member(rid, aid, numbers[at + 2] >> 1, bool(numbers[at + 2] & 1)))
+    return members

@@ -1,0 +1,55 @@
+"""A dry run over the embedded store: whom a notification would reach on which channel, and why others not."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ...model import State
+from .accept import Draft
+from .deciding import Facts, decide_all, find_category, read_targets
+from .groups import find_group
+from .receivers import find_receivers
+
+LOOKED_AT_MAX = 1_000
+
+
+def check_draft(
+    connection: sqlite3.Connection, draft: Draft, channels: Sequence[str], now_ms: int
+) -> dict[str, Any] | None:
+    """Counts by channel over the first receivers; None: no such group."""
+    found, unknown = find_receivers(connection, draft.tenant, draft.receivers)
+    if draft.group is not None:
+        group = find_group(connection, draft.tenant, draft.group)
+        if group is None:
+            return None
+        left_out = set(found)
+        rows = connection.execute(
+            "SELECT rid FROM subscription WHERE gid = ? AND version = ? ORDER BY rid LIMIT ?",
+            (*group, LOOKED_AT_MAX + len(left_out)),
+        )
+        found = [rid for (rid,) in rows if rid not in left_out]
+    looked_at = found[:LOOKED_AT_MAX]
+    category = find_category(connection, draft.tenant, draft.options.category)
+    is_required = category is not None and category[0]
+    facts = Facts(0, draft.tenant, draft.expires_ms, draft.priority, draft.options, is_required, False)
+    steps = [step.channel for step in draft.options.steps]
+    wanted = steps or ([draft.options.channel] if draft.options.channel else list(channels))
+    begin_ms = max(now_ms, draft.due_ms)
+    shown = {
+        channel: _count(connection, facts, channel, looked_at, begin_ms) for channel in wanted if channel in channels
+    }
+    return {"receivers_looked_at": len(looked_at), "unknown": unknown, "channels": shown}
+
+
+def _count(connection: sqlite3.Connection, facts: Facts, channel: str, rids: list[int], now_ms: int) -> dict[str, int]:
+    targets = decide_all(connection, facts, channel, read_targets(connection, channel, rids), now_ms)
+    counts: Counter[str] = Counter()
+    for target in targets:
+        verdict = target.verdict
+        label = "send" if verdict.state is State.QUEUED else verdict.state.label
+        counts[f"{label}: {verdict.reason}" if verdict.reason else label] += 1
+    without = len(set(rids) - {target.rid for target in targets})
+    return {**counts, "without_address": without} if without else dict(counts)

@@ -1,0 +1,57 @@
+"""Collapse keys and duplicate addresses in the embedded store.
+
+A newer notification with the same key ends what an older one has not sent to the same receiver, and replaces its inbox item.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ...model import DeliveryKey, State
+from .changes import Changes
+
+
+def supersede(connection: sqlite3.Connection, key: DeliveryKey, collapse_key: str, changes: Changes) -> bool:
+    """Makes a delivery's notification the latest with its key; false where a newer one is there already."""
+    where = (key.rid, collapse_key, key.channel)
+    row = connection.execute("SELECT nid FROM latest WHERE rid = ? AND key = ? AND channel = ?", where).fetchone()
+    older = None if row is None else int(row[0])
+    if older is not None and older > key.nid:
+        return False
+    connection.execute("INSERT OR REPLACE INTO latest VALUES (?, ?, ?, ?)", (*where, key.nid))
+    if older is not None and older < key.nid:
+        _end_unsent(connection, DeliveryKey(older, key.rid, key.channel, 0), changes)
+    return True
+
+
+def is_superseded(connection: sqlite3.Connection, key: DeliveryKey) -> bool:
+    """Whether a newer notification has a delivery's collapse key."""
+    row = connection.execute(
+        "SELECT 1 FROM notification JOIN latest ON latest.rid = ? AND latest.key = collapse_key AND latest.channel = ? "
+        "WHERE notification.nid = ? AND collapse_key <> '' AND latest.nid > notification.nid",
+        (key.rid, key.channel, key.nid),
+    ).fetchone()
+    return row is not None
+
+
+def find_replaced(connection: sqlite3.Connection, key: DeliveryKey, collapse_key: str) -> list[int]:
+    """The SEQs of a receiver's items that a new one replaces."""
+    rows = connection.execute(
+        "SELECT seq FROM item JOIN notification USING (nid) WHERE rid = ? AND collapse_key = ? AND nid < ? AND NOT flags & 16",
+        (key.rid, collapse_key, key.nid),
+    )
+    return [int(seq) for (seq,) in rows]
+
+
+def take_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> bool:
+    """Whether this delivery is the first of its notification to an address value."""
+    made = connection.execute("INSERT OR IGNORE INTO sent_value VALUES (?, ?, ?)", (key.nid, key.channel, value))
+    return made.rowcount == 1
+
+
+def _end_unsent(connection: sqlite3.Connection, key: DeliveryKey, changes: Changes) -> None:
+    where = "nid = ? AND rid = ? AND channel = ? AND state IN (1, 2)"
+    rows = connection.execute(f"SELECT aid, state FROM delivery WHERE {where}", key[:3]).fetchall()
+    connection.execute(f"UPDATE delivery SET state = 11, reason = 'newer' WHERE {where}", key[:3])
+    for aid, state in rows:
+        changes.move(key._replace(aid=aid), State(state), State.COLLAPSED, "newer")

@@ -1,0 +1,127 @@
+"""The facts that decide about deliveries, read from the embedded store, and the verdicts on them.
+
+What a notification asks for is read once for a page. Receivers without preferences, zone and quiet hours have an empty profile, and a
+tenant without suppressions costs one look.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import msgspec
+
+from ...model import Options, Priority, Profile, Target, Verdict
+from ...pure.policy import decide
+from ...pure.sandbox import is_sandbox
+
+_NO_PROFILE = Profile()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A notification, as decisions need it."""
+
+    nid: int
+    tenant: str
+    expires_ms: int
+    priority: Priority
+    options: Options
+    is_required: bool
+    """Its category ignores preferences and unsubscribes."""
+    is_cancelled: bool
+
+
+def read_facts(connection: sqlite3.Connection, nid: int) -> Facts | None:
+    """The facts of a notification; None where it is gone."""
+    row = connection.execute(
+        "SELECT tenant, expires_ms, priority, options, state FROM notification WHERE nid = ?", (nid,)
+    ).fetchone()
+    if row is None:
+        return None
+    options = read_options(bytes(row[3]))
+    category = find_category(connection, row[0], options.category) if options.category else None
+    is_required = category is not None and category[0]
+    return Facts(nid, row[0], row[1], Priority(row[2]), options, is_required, row[4] == "cancelled")
+
+
+@lru_cache(maxsize=1_000)
+def read_options(packed: bytes) -> Options:
+    """What a notification asks for."""
+    return msgspec.json.decode(packed, type=Options) if packed else Options()
+
+
+@lru_cache(maxsize=10_000)
+def read_profile(packed: bytes) -> Profile:
+    """A receiver's profile."""
+    return msgspec.json.decode(packed, type=Profile) if packed else _NO_PROFILE
+
+
+def find_category(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[bool, int | None] | None:
+    """Whether a category is required, and its default `expires_s`."""
+    row = connection.execute(
+        "SELECT is_required, expires_s FROM category WHERE tenant = ? AND name = ?", (tenant, name)
+    ).fetchone()
+    return None if row is None else (bool(row[0]), row[1])
+
+
+def decide_all(
+    connection: sqlite3.Connection, facts: Facts, channel: str, rows: Iterable[tuple[Target, bytes]], now_ms: int
+) -> tuple[Target, ...]:
+    """Targets with their verdicts; `rows` has each with its receiver's profile."""
+    has_suppressions = channel != "inbox" and _has_suppressions(connection, facts.tenant, channel)
+    plain = Verdict()
+    decided = []
+    for target, packed in rows:
+        suppression = _find_suppression(connection, facts, channel, target.value) if has_suppressions else ""
+        verdict = decide(
+            facts.options,
+            read_profile(packed) if packed else _NO_PROFILE,
+            channel,
+            rid=target.rid,
+            now_ms=now_ms,
+            expires_ms=facts.expires_ms,
+            is_required=facts.is_required,
+            suppression=suppression,
+            is_sandbox=facts.options.is_test and is_sandbox(channel, target.value or target.receiver),
+        )
+        decided.append(target if verdict == plain else replace(target, verdict=verdict))
+    return tuple(decided)
+
+
+def read_targets(connection: sqlite3.Connection, channel: str, rids: list[int]) -> list[tuple[Target, bytes]]:
+    """The active addresses of a channel that receivers have, each with the receiver's profile."""
+    marks = ",".join("?" * len(rids))
+    if channel == "inbox":
+        rows = connection.execute(f"SELECT rid, name, profile FROM receiver WHERE rid IN ({marks}) ORDER BY rid", rids)
+        return [(Target(rid, 0, name), profile) for rid, name, profile in rows]
+    rows = connection.execute(
+        f"SELECT rid, aid, receiver.name, value, secret, profile FROM address JOIN receiver USING (rid) WHERE rid IN ({marks}) "
+        "AND channel = ? AND state = 'active' ORDER BY rid, aid",
+        (*rids, channel),
+    )
+    return [(Target(*found[:5]), found[5]) for found in rows]
+
+
+def _has_suppressions(connection: sqlite3.Connection, tenant: str, channel: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM suppression WHERE tenant = ? AND channel = ? LIMIT 1", (tenant, channel)
+    ).fetchone()
+    return row is not None
+
+
+def _find_suppression(connection: sqlite3.Connection, facts: Facts, channel: str, value: str) -> str:
+    """Why an address gets nothing: of a category that is required only a suppression of everything counts."""
+    categories = ("*",) if facts.is_required else ("*", facts.options.category or "*")
+    row = connection.execute(
+        "SELECT reason FROM suppression WHERE tenant = ? AND channel = ? AND value = ? AND category IN (?, ?)",
+        (facts.tenant, channel, normalize(channel, value), categories[0], categories[-1]),
+    ).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def normalize(channel: str, value: str) -> str:
+    """How an address stands in the list of suppressions: e-mail in lower case."""
+    return value.lower() if channel == "email" else value

@@ -1,0 +1,118 @@
+"""Policies of several steps in the embedded store: one row for each receiver moves from channel to channel.
+
+A step ends the policy when a delivery of it came as far as the step asks. When all of them came to nothing, or the time is over, what was
+not sent is cancelled and the next step begins. Deliveries of a later step are made as deferred and due: the channel's worker finds
+them like any other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ...model import DeliveryKey, Flag, State, Step, Verdict
+from ...pure.rank import is_open
+from .changes import Changes
+from .deciding import Facts, decide_all, read_facts, read_targets
+from .jobs import insert_delivery
+
+_REACHED = {"seen": Flag.SEEN | Flag.READ, "read": Flag.READ, "confirmed": Flag.CONFIRMED}
+
+
+def advance_routes(connection: sqlite3.Connection, channels: Collection[str], now_ms: int, limit: int) -> list[str]:
+    """Moves receivers whose step failed or took too long; the channels that now have work, one entry for each route looked at."""
+    rows = connection.execute(
+        "SELECT nid, rid, step, deadline_ms FROM route WHERE due_ms <= ? ORDER BY due_ms LIMIT ?", (now_ms, limit)
+    ).fetchall()
+    changes = Changes(connection, now_ms)
+    woken = []
+    for nid, rid, step, deadline_ms in rows:
+        facts = read_facts(connection, nid)
+        woken.append(_advance(connection, facts, (nid, rid), step, deadline_ms, channels, changes))
+    changes.store()
+    return woken
+
+
+def _advance(
+    connection: sqlite3.Connection,
+    facts: Facts | None,
+    route: tuple[int, int],
+    number: int,
+    deadline_ms: int,
+    channels: Collection[str],
+    changes: Changes,
+) -> str:
+    if facts is None or facts.is_cancelled or changes.now_ms >= facts.expires_ms:
+        return _finish(connection, route)
+    step = facts.options.steps[number]
+    rows = _read_states(connection, route, step.channel)
+    if _is_reached(connection, route, step, [state for _, state in rows]):
+        return _finish(connection, route)
+    may_still = any(is_open(state) or state in (State.SENT, State.DELIVERED) for _, state in rows)
+    if may_still and changes.now_ms < deadline_ms:
+        connection.execute("UPDATE route SET due_ms = ? WHERE nid = ? AND rid = ?", (deadline_ms, *route))
+        return ""
+    _cancel_unsent(connection, route, step.channel, rows, changes)
+    following = next(
+        (at for at in range(number + 1, len(facts.options.steps)) if facts.options.steps[at].channel in channels), None
+    )
+    if following is None:
+        return _finish(connection, route)
+    return _begin(connection, facts, route, following, changes)
+
+
+def _begin(connection: sqlite3.Connection, facts: Facts, route: tuple[int, int], number: int, changes: Changes) -> str:
+    steps: Sequence[Step] = facts.options.steps
+    channel, now_ms = steps[number].channel, changes.now_ms
+    targets = decide_all(connection, facts, channel, read_targets(connection, channel, [route[1]]), now_ms)
+    states = set()
+    for target in targets:
+        if target.verdict.state is State.QUEUED:
+            target = replace(target, verdict=Verdict(State.DEFERRED, now_ms))
+        key = DeliveryKey(route[0], target.rid, channel, target.aid)
+        states.add(insert_delivery(connection, key, target, facts, now_ms, changes, State.QUEUED))
+    deadline_ms = now_ms + steps[number].wait_s * 1_000
+    due_ms = deadline_ms if State.DEFERRED in states else 0
+    connection.execute(
+        "UPDATE route SET step = ?, due_ms = ?, deadline_ms = ? WHERE nid = ? AND rid = ?",
+        (number, due_ms, deadline_ms, *route),
+    )
+    return channel
+
+
+def _finish(connection: sqlite3.Connection, route: tuple[int, int]) -> str:
+    connection.execute("DELETE FROM route WHERE nid = ? AND rid = ?", route)
+    return ""
+
+
+def _read_states(connection: sqlite3.Connection, route: tuple[int, int], channel: str) -> list[tuple[int, State]]:
+    rows = connection.execute(
+        "SELECT aid, state FROM delivery WHERE nid = ? AND rid = ? AND channel = ?", (*route, channel)
+    ).fetchall()
+    return [(aid, State(state)) for aid, state in rows]
+
+
+def _is_reached(connection: sqlite3.Connection, route: tuple[int, int], step: Step, states: list[State]) -> bool:
+    if step.until in _REACHED:
+        row = connection.execute("SELECT flags FROM item WHERE nid = ? AND rid = ?", route).fetchone()
+        return row is not None and bool(row[0] & _REACHED[step.until])
+    wanted = (State.DELIVERED,) if step.until == "delivered" else (State.SENT, State.DELIVERED)
+    return any(state in wanted for state in states)
+
+
+def _cancel_unsent(
+    connection: sqlite3.Connection,
+    route: tuple[int, int],
+    channel: str,
+    rows: list[tuple[int, State]],
+    changes: Changes,
+) -> None:
+    for aid, state in rows:
+        if state in (State.QUEUED, State.DEFERRED):
+            key = DeliveryKey(*route, channel, aid)
+            connection.execute(
+                "UPDATE delivery SET state = 9, reason = 'next_step' WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+                key,
+            )
+            changes.move(key, state, State.CANCELLED, "next_step")

@@ -1,0 +1,61 @@
+"""Categories and suppressions in the embedded store."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from .deciding import normalize as normalize
+
+
+def list_categories(
+    connection: sqlite3.Connection, tenant: str, name: str | None = None
+) -> list[tuple[str, bool, int | None]]:
+    """A tenant's categories, or the one of this name: name, whether it is required, default `expires_s`."""
+    rows = connection.execute(
+        "SELECT name, is_required, expires_s FROM category WHERE tenant = ? AND (? IS NULL OR name = ?) ORDER BY name",
+        (tenant, name, name),
+    )
+    return [(found, bool(is_required), expires_s) for found, is_required, expires_s in rows]
+
+
+def put_category(
+    connection: sqlite3.Connection, tenant: str, name: str, is_required: bool, expires_s: int | None
+) -> bool:
+    """Creates or replaces a category; whether it is new."""
+    is_new = not list_categories(connection, tenant, name)
+    connection.execute(
+        "INSERT OR REPLACE INTO category VALUES (?, ?, ?, ?)", (tenant, name, int(is_required), expires_s)
+    )
+    return is_new
+
+
+def delete_category(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    """Deletes a category; whether there was one."""
+    return connection.execute("DELETE FROM category WHERE tenant = ? AND name = ?", (tenant, name)).rowcount == 1
+
+
+def list_suppressions(
+    connection: sqlite3.Connection, tenant: str, channel: str, value: str
+) -> list[tuple[str, str, int]]:
+    """Why an address gets nothing: category, reason, since when."""
+    rows = connection.execute(
+        "SELECT category, reason, since_ms FROM suppression WHERE tenant = ? AND channel = ? AND value = ? ORDER BY category",
+        (tenant, channel, value),
+    )
+    return rows.fetchall()
+
+
+def put_suppression(
+    connection: sqlite3.Connection, tenant: str, channel: str, value: str, category: str, reason: str, now_ms: int
+) -> None:
+    """An address gets nothing of a category (`*`: of any). One that is there stays as it is."""
+    row = (tenant, channel, normalize(channel, value), category, reason, now_ms)
+    connection.execute("INSERT OR IGNORE INTO suppression VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def delete_suppressions(connection: sqlite3.Connection, tenant: str, channel: str, value: str) -> bool:
+    """Lifts all suppressions of an address; whether there were any."""
+    gone = connection.execute(
+        "DELETE FROM suppression WHERE tenant = ? AND channel = ? AND value = ?", (tenant, channel, value)
+    )
+    return gone.rowcount > 0
