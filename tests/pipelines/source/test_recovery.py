@@ -101,6 +101,56 @@ def test_one_damaged_frame_takes_only_its_own_rows(tmp_path: Path) -> None:
     assert min(times) >= message(0)["time"], "a lost row has a time of its segment, so that retention keeps it as long"
 
 
+def test_one_damaged_frame_of_a_sealed_segment_takes_only_its_own_rows(tmp_path: Path) -> None:
+    """As the node reads it, which finds the frames without the footer."""
+    writer = JournalWriter(tmp_path)
+    for first in range(0, 90, 30):
+        writer.write([message(offset) for offset in range(first, first + 30)])
+    start, end, _ = batches_of(writer.folder / f"{0:020}.arrows")[1]
+    path = writer.seal()
+    whole, magic = path.read_bytes(), 8
+    content = bytearray(whole)
+    content[magic + start : magic + start + 8] = b"\x13" * 8
+    path.write_bytes(content)
+    found = read(tmp_path)
+    assert [row["journal_offset"] for row in found] == list(range(90))
+    assert [row["journal_offset"] for row in found if row["fault"]] == list(range(30, 60))
+    for harmed in (whole[: magic + end + 40], whole[:-20], b"\x13" * 200 + whole[200:]):
+        path.write_bytes(harmed)
+        sound = [row["journal_offset"] for row in read(tmp_path) if not row["fault"]]
+        assert sound == list(range(90 if len(harmed) > len(whole) - 100 else 60)), "no footer is needed"
+
+
+def test_a_lost_frame_of_many_tasks_is_lost_once(tmp_path: Path) -> None:
+    """A task all of whose rows are lost reads nothing of the file; the others read what is sound."""
+    writer = JournalWriter(tmp_path)
+    for first in (0, 200):
+        writer.write([message(offset) for offset in range(first, first + 200)])
+    writer.close()
+    path = writer.folder / f"{0:020}.arrows"
+    start, _, _ = batches_of(path)[0]
+    content = bytearray(path.read_bytes())
+    content[start : start + 8] = b"\x13" * 8
+    path.write_bytes(content)
+    found = read(tmp_path)
+    assert [row["journal_offset"] for row in found] == list(range(400))
+    assert [row["journal_offset"] for row in found if row["fault"]] == list(range(200))
+
+
+@pytest.mark.parametrize("moved", [1, 2, 4, 7])
+def test_a_buffer_of_no_bytes_or_some_that_is_moved_off_its_place_damages_no_row(tmp_path: Path, moved: int) -> None:
+    """Arrow takes no buffer that is not at a multiple of eight bytes; no writer makes one."""
+    path = write(tmp_path)
+    whole, (start, end, _) = path.read_bytes(), batches_of(path)[6]
+    buffers = sum(field.type.num_buffers for field in stream_schema("messages"))
+    begin = whole.index(struct.pack("<Iqq", buffers, 0, 0), start, end) + 4  # the first column has no bitmap
+    for number in range(buffers):
+        content = bytearray(whole)
+        content[begin + 16 * number] += moved
+        path.write_bytes(content)
+        assert not [row["journal_offset"] for row in read(tmp_path) if row["fault"]], f"buffer {number}"
+
+
 def test_a_damaged_beginning_hides_nothing_behind_it(tmp_path: Path) -> None:
     path = write(tmp_path)
     content = bytearray(path.read_bytes())

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from .checksum import CHECKSUM, checksums
-from .ipc import FramingBroken, read_frame_lengths
+from .ipc import FramingBroken, align_buffers, read_frame_lengths
 
+_MAGIC = b"ARROW1\0\0"  # what a sealed segment begins with; its frames stand behind it
 _CONTINUATION = b"\xff\xff\xff\xff"
 _CHUNK_BYTES = 1 << 20
 
@@ -61,7 +62,7 @@ class File:
                 return None
             end = at + sum(lengths)
             content = self.read(at, end - at)
-            message = pa.ipc.read_message(pa.py_buffer(content)) if len(content) == end - at else None
+            message = pa.ipc.read_message(pa.py_buffer(align_buffers(content))) if len(content) == end - at else None
         except (FramingBroken, pa.ArrowException, OSError, ValueError, EOFError):
             return None
         is_ours = message is not None and message.type in ("schema", "record batch")
@@ -99,11 +100,12 @@ class File:
             at = begin + len(chunk) - (len(_CONTINUATION) - 1 if begin + len(chunk) < self.size else 0)
 
 
-def read_head(file: File, ours: pa.Schema) -> tuple[pa.Schema, int]:
+def read_head(file: File, ours: pa.Schema, *, is_sealed: bool = False) -> tuple[pa.Schema, int]:
     """The schema that a segment begins with, and where its batches begin. A damaged one is replaced by ours: checksums tell."""
-    frame = file.find(0)
+    begin = len(_MAGIC) if is_sealed else 0
+    frame = file.find(begin)
     if frame is None:
-        return ours, 0
+        return ours, begin
     try:
         schema = pa.ipc.read_schema(frame.message) if frame.is_schema else ours
     except (pa.ArrowException, OSError, ValueError):

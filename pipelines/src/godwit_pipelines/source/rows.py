@@ -20,7 +20,7 @@ from ..errors import JournalMissing
 from .checksum import CHECKSUM, checksums
 from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
 from .extents.lost import Lost, Offsets, belonging, lost_rows
-from .recovery import File, decode, is_as, read_head, recounted
+from .recovery import File, decode, is_as, read_head, recounted, scan
 from .segments import holes_of, tells_of
 
 _ROWS, _BYTES = 32_768, 24 << 20  # of one batch on its way to Spark
@@ -50,6 +50,11 @@ class Part:
     """The runs of its rows, each with its first offset and the one after its last, for rows whose own account is damaged."""
     may_lose: bool = False
     """Whether rows that retention lets go of before they are read are passed over."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its file was not sealed when it was planned. All of its rows may be lost: then it has no ranges."""
+        return self.file.endswith(".arrows")
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Raw(NamedTuple):
 def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
     """The segment's batches as they are in the file, from the one that holds the first offset on."""
     path = Path(part.folder, part.file)
-    if not part.ranges:
+    if not part.is_open:
         yield from _read_sealed(path, part, schema)
         return
     try:
@@ -147,40 +152,59 @@ def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
         if not sealed:
             raise JournalMissing(f"{path} was there and is not any more, nor is the segment sealed from it") from None
         following, holes = int(sealed[0].name[21:41]), holes_of(sealed[0])
-        again = {"file": sealed[0].name, "segment_next": following, "ranges": (), "holes": holes}
+        again = {"file": sealed[0].name, "segment_next": following, "holes": holes}
         whole = Part(**{**part.__dict__, **again})
         yield from _read_sealed(sealed[0], whole, schema)
 
 
 def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
     due = offsets_of(part.segment_first, part.segment_next, part.holes)
-    placed, at = due, 0
+    why = "its footer lists other rows than the manifest"
     try:
-        with pa.memory_map(str(path)) as mapped:
-            reader = pa.ipc.open_file(mapped)
-            _check_schema(reader.schema, schema)
-            if len(due) < part.segment_next - part.segment_first == _count_rows(reader):
-                placed = np.arange(part.segment_first, part.segment_next, dtype=np.int64)
-            for index in range(reader.num_record_batches):
-                batch = recounted(reader.get_batch(index))
-                offsets = placed[at : at + batch.num_rows]
-                at += batch.num_rows
-                if len(offsets) and offsets[-1] >= part.first and offsets[0] < part.next:
-                    yield (
-                        _without_holes(_checked(offsets, batch), due) if placed is not due else _checked(offsets, batch)
-                    )
+        batches = _batches_of_file(path, schema)
     except FileNotFoundError:
-        why = (
+        gone = (
             "somebody removed it" if tells_of(path) else f"retention moved past offset {part.first} before it was read"
         )
-        raise JournalMissing(f"{path} is not there any more: {why}") from None
+        raise JournalMissing(f"{path} is not there any more: {gone}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        rest = due[np.searchsorted(due, placed[at]) :] if at < len(placed) else due[:0]
-        yield Raw(rest, None, f"unreadable: {error}", None if at else path.stat().st_size)
+        batches, why = [], str(error)
+    rows = sum(batch.num_rows for batch in batches)
+    if rows not in (len(due), part.segment_next - part.segment_first):
+        yield from _scan_sealed(path, part, schema, due, why)
+        return
+    placed = due if rows == len(due) else np.arange(part.segment_first, part.segment_next, dtype=np.int64)
+    at = 0
+    for batch in batches:
+        offsets = placed[at : at + batch.num_rows]
+        at += batch.num_rows
+        if len(offsets) and offsets[-1] >= part.first and offsets[0] < part.next:
+            yield _without_holes(_checked(offsets, batch), due) if placed is not due else _checked(offsets, batch)
 
 
-def _count_rows(reader: pa.RecordBatchFileReader) -> int:
-    return sum(reader.get_batch(index).num_rows for index in range(reader.num_record_batches))
+def _batches_of_file(path: Path, schema: pa.Schema) -> list[pa.RecordBatch]:
+    """The batches as the file's footer lists them. They lie in the mapped file until their rows are read."""
+    with pa.memory_map(str(path)) as mapped:
+        reader = pa.ipc.open_file(mapped)
+        _check_schema(reader.schema, schema)
+        return [recounted(reader.get_batch(index)) for index in range(reader.num_record_batches)]
+
+
+def _scan_sealed(path: Path, part: Part, schema: pa.Schema, due: Offsets, why: str) -> Iterator[Raw]:
+    """What a node would recover of a sealed segment that is damaged: its frames are those of an open one."""
+    with path.open("rb") as opened:
+        file = File(opened.fileno())
+        written, begin = read_head(file, schema, is_sealed=True)
+        found = scan(file, written, begin, part.segment_first)
+        if not found:
+            yield Raw(due, None, f"unreadable: {why}", file.size)
+        for each in found:
+            if each.offset < part.next and each.offset + each.rows > part.first:
+                frame = file.find(each.start)
+                batch = None if frame is None else decode(frame, written)
+                if batch is not None:
+                    offsets = np.arange(each.offset, each.offset + each.rows, dtype=np.int64)
+                    yield _without_holes(_checked(offsets, batch), due)
 
 
 def _without_holes(raw: Raw, due: Offsets) -> Raw:
