@@ -76,7 +76,7 @@ export const Code = Object.freeze({
   DiskFailing: 4119,
   /** The node holds subjects_max subjects; no new one can begin now. */
   SubjectsTooMany: 4120,
-  /** The shard holds streams_per_shard_max streams; no new one can begin now. */
+  /** The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) are at their limit; no new one can begin now. */
   StreamsTooMany: 4121,
   /** More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject. */
   RateExceeded: 4122,
@@ -186,7 +186,7 @@ export const CODES = new Map([
   [4118, { number: 4118, name: "AckUnavailable", retry: false, sentence: "The node cannot reach the level of acknowledgement that was asked for." }],
   [4119, { number: 4119, name: "DiskFailing", retry: true, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." }],
   [4120, { number: 4120, name: "SubjectsTooMany", retry: true, sentence: "The node holds subjects_max subjects; no new one can begin now." }],
-  [4121, { number: 4121, name: "StreamsTooMany", retry: true, sentence: "The shard holds streams_per_shard_max streams; no new one can begin now." }],
+  [4121, { number: 4121, name: "StreamsTooMany", retry: true, sentence: "The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) are at their limit; no new one can begin now." }],
   [4122, { number: 4122, name: "RateExceeded", retry: true, sentence: "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject." }],
   [4123, { number: 4123, name: "NodeBusy", retry: true, sentence: "A byte limit of the whole node is reached; the command was not executed." }],
   [4124, { number: 4124, name: "NodeDraining", retry: true, sentence: "The node is draining and takes no new publish or subscription." }],

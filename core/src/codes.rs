@@ -78,7 +78,7 @@ pub enum Code {
     DiskFailing = 4119,
     /// The node holds subjects_max subjects; no new one can begin now.
     SubjectsTooMany = 4120,
-    /// The shard holds streams_per_shard_max streams; no new one can begin now.
+    /// The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) are at their limit; no new one can begin now.
     StreamsTooMany = 4121,
     /// More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject.
     RateExceeded = 4122,
@@ -194,7 +194,7 @@ static ROWS: [Row; 70] = [
     Row { code: Code::AckUnavailable, name: "AckUnavailable", retry: false, http: 422, sentence: "The node cannot reach the level of acknowledgement that was asked for." },
     Row { code: Code::DiskFailing, name: "DiskFailing", retry: true, http: 503, sentence: "The disk is known to fail, so a publish that asks for it was not numbered." },
     Row { code: Code::SubjectsTooMany, name: "SubjectsTooMany", retry: true, http: 503, sentence: "The node holds subjects_max subjects; no new one can begin now." },
-    Row { code: Code::StreamsTooMany, name: "StreamsTooMany", retry: true, http: 503, sentence: "The shard holds streams_per_shard_max streams; no new one can begin now." },
+    Row { code: Code::StreamsTooMany, name: "StreamsTooMany", retry: true, http: 503, sentence: "The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) are at their limit; no new one can begin now." },
     Row { code: Code::RateExceeded, name: "RateExceeded", retry: true, http: 429, sentence: "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject." },
     Row { code: Code::NodeBusy, name: "NodeBusy", retry: true, http: 503, sentence: "A byte limit of the whole node is reached; the command was not executed." },
     Row { code: Code::NodeDraining, name: "NodeDraining", retry: true, http: 503, sentence: "The node is draining and takes no new publish or subscription." },

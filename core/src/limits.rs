@@ -115,6 +115,10 @@ pub struct Limits {
     pub catch_up_bytes_max: usize,
     /// Most streams; those that linger without a listener go first.
     pub streams_per_shard_max: usize,
+    /// Most segments of a pattern with a wildcard that is subscribed to or watched.
+    pub pattern_segments_max: usize,
+    /// Bytes that the node's index of subscribed patterns takes, and as many again for watched ones; one more is refused.
+    pub patterns_bytes_max: usize,
     /// Encoded frames one stream keeps; who is further behind is caught up from the logs.
     pub stream_window_bytes_max: usize,
     /// Encoded frames all streams of a shard keep; past it the oldest go.
@@ -227,6 +231,8 @@ impl Default for Limits {
             reply_buffer_bytes_max: 16_384,
             catch_up_bytes_max: 1_048_576,
             streams_per_shard_max: 1_000_000,
+            pattern_segments_max: 32,
+            patterns_bytes_max: 67_108_864,
             stream_window_bytes_max: 1_048_576,
             windows_bytes_max: 134_217_728,
             stream_linger_ms: 10_000,

@@ -241,7 +241,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.STREAMS_TOO_MANY: CodeFacts(
         4121, "StreamsTooMany", True, 503,
-        "The shard holds streams_per_shard_max streams; no new one can begin now.",
+        "The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) are at their limit; no new one can begin now.",
     ),
     Code.RATE_EXCEEDED: CodeFacts(
         4122, "RateExceeded", True, 429,

@@ -11,6 +11,10 @@ use super::listeners::Listeners;
 use crate::subject::{Pattern, is_own, segments};
 
 const ROOT: u32 = 0;
+/// Branches that one walk visits at most: past them every shard with a listener is woken, and judges by its own patterns.
+const VISITS_MAX: usize = 4096;
+/// What a segment takes that no other pattern shares: a branch, and an edge in a table that is half empty at worst.
+const SEGMENT_BYTES: usize = size_of::<Branch>() + 2 * size_of::<Edge>();
 
 impl Borrow<str> for Pattern {
     fn borrow(&self) -> &str {
@@ -46,6 +50,10 @@ pub(super) struct Directory {
     edges: HashTable<Edge>,
     /// Every pattern with a listener, and the branch where it ends.
     patterns: BTreeMap<Pattern, u32>,
+    /// Listeners of all patterns by shard.
+    listeners: Listeners,
+    /// At most what the patterns and their branches take.
+    bytes: usize,
     /// Changes whenever what `mask` says may change; 0 never.
     version: u32,
 }
@@ -53,7 +61,8 @@ pub(super) struct Directory {
 impl Directory {
     pub(super) fn new(secret: (u64, u64)) -> Self {
         let (edges, patterns) = (HashTable::new(), BTreeMap::new());
-        Self { secret, branches: vec![Branch::default()], free: Vec::new(), edges, patterns, version: 1 }
+        let (branches, listeners) = (vec![Branch::default()], Listeners::default());
+        Self { secret, branches, free: Vec::new(), edges, patterns, listeners, bytes: 0, version: 1 }
     }
 
     pub(super) fn version(&self) -> u32 {
@@ -72,13 +81,20 @@ impl Directory {
         self.patterns.len()
     }
 
+    /// Whether a pattern has room: it is here already, or takes no more than what is left of `bytes_max`.
+    pub(super) fn has_room(&self, pattern: &Pattern, bytes_max: usize) -> bool {
+        self.contains(pattern) || self.bytes + measure(pattern) <= bytes_max
+    }
+
     /// One more listener. True when the pattern had none on any shard.
     pub(super) fn add(&mut self, shard: u8, pattern: &Pattern) -> bool {
         let known = self.patterns.get(pattern).copied();
         let end = known.unwrap_or_else(|| self.grow(pattern));
         if known.is_none() {
             self.patterns.insert(pattern.clone(), end);
+            self.bytes += measure(pattern);
         }
+        self.listeners.add(shard);
         if self.branches.get_mut(end as usize).is_some_and(|branch| branch.listeners.add(shard)) {
             self.turn();
         }
@@ -89,14 +105,17 @@ impl Directory {
     pub(super) fn remove(&mut self, shard: u8, pattern: &Pattern) -> bool {
         let Some(&end) = self.patterns.get(pattern) else { return false };
         let Some(branch) = self.branches.get_mut(end as usize) else { return false };
+        if !branch.listeners.has(shard) {
+            return false;
+        }
+        self.listeners.remove(shard);
         if !branch.listeners.remove(shard) {
             return false;
         }
         let is_last = branch.listeners.is_empty();
         self.turn();
         if is_last {
-            self.patterns.remove(pattern);
-            self.prune(pattern);
+            self.forget(pattern);
         }
         is_last
     }
@@ -112,19 +131,21 @@ impl Directory {
             }
         }
         for pattern in &emptied {
-            self.patterns.remove(pattern);
-            self.prune(pattern);
+            self.forget(pattern);
         }
+        self.listeners.clear(mask);
         self.turn();
         emptied
     }
 
-    /// The shards with a listener to a pattern that holds `subject`.
+    /// The shards with a listener to a pattern that holds `subject`; where that takes too long, all with a listener.
     pub(super) fn mask(&self, subject: &str) -> u64 {
         if self.patterns.is_empty() {
             return 0;
         }
-        self.collect(ROOT, subject.get(1..), is_own(subject))
+        let mut visits = VISITS_MAX;
+        let mask = self.collect(ROOT, subject.get(1..), is_own(subject), &mut visits);
+        if visits == 0 { self.listeners.mask() } else { mask }
     }
 
     /// The shards with a listener to a pattern that overlaps `pattern`.
@@ -136,12 +157,22 @@ impl Directory {
             .fold(0, |mask, branch| mask | branch.listeners.mask())
     }
 
+    fn forget(&mut self, pattern: &Pattern) {
+        self.patterns.remove(pattern);
+        self.bytes -= measure(pattern);
+        self.prune(pattern);
+    }
+
     fn turn(&mut self) {
         self.version = self.version.wrapping_add(1).max(1);
     }
 
     /// `rest` is what follows the branch's slash; none at a subject's end.
-    fn collect(&self, at: u32, rest: Option<&str>, skips_wildcards: bool) -> u64 {
+    fn collect(&self, at: u32, rest: Option<&str>, skips_wildcards: bool, visits: &mut usize) -> u64 {
+        *visits = visits.saturating_sub(1);
+        if *visits == 0 {
+            return 0;
+        }
         let Some(branch) = self.branches.get(at as usize) else { return 0 };
         let mut mask = 0;
         if branch.rest != 0 && !skips_wildcards {
@@ -153,10 +184,10 @@ impl Directory {
             None => (rest, None),
         };
         if branch.any != 0 && !skips_wildcards {
-            mask |= self.collect(branch.any, rest, false);
+            mask |= self.collect(branch.any, rest, false, visits);
         }
         if let Some(child) = self.child(at, segment) {
-            mask |= self.collect(child, rest, false);
+            mask |= self.collect(child, rest, false, visits);
         }
         mask
     }
@@ -244,6 +275,11 @@ impl Directory {
     }
 }
 
+/// Bytes of a pattern: its text in the list and again in edges, and a branch for each segment.
+fn measure(pattern: &Pattern) -> usize {
+    2 * pattern.text().len() + segments(pattern.text()).count() * SEGMENT_BYTES
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -253,6 +289,23 @@ mod tests {
 
     fn any_name(segments: &'static [&'static str]) -> impl Strategy<Value = String> {
         prop::collection::vec(prop::sample::select(segments), 1..5).prop_map(|names| format!("/{}", names.join("/")))
+    }
+
+    #[test]
+    fn a_walk_ends_however_the_patterns_branch() {
+        let mut directory = Directory::new((1, 2));
+        for which in 0..1_u32 << 13 {
+            let names: Vec<_> = (0..13).map(|bit| if which >> bit & 1 == 0 { "*" } else { "a" }).collect();
+            directory.add(1, &Pattern::parse(&format!("/{}/b", names.join("/"))).unwrap());
+        }
+        directory.add(2, &Pattern::parse("/b/*").unwrap());
+        let mut visits = super::VISITS_MAX;
+        let deep = format!("/{}", ["a"; 14].join("/"));
+        directory.collect(super::ROOT, deep.get(1..), false, &mut visits);
+        assert_eq!(visits, 0);
+        // Nothing holds this subject. As the walk would visit 16,383 branches to see that, both shards are woken.
+        assert_eq!(directory.mask(&deep), bit(1) | bit(2));
+        assert_eq!(directory.mask("/b/c"), bit(2));
     }
 
     proptest! {
@@ -293,6 +346,7 @@ mod tests {
             // Everything was pruned: the root alone is in use.
             prop_assert_eq!(directory.free.len() + 1, directory.branches.len());
             prop_assert!(directory.is_empty() && directory.edges.is_empty());
+            prop_assert!(directory.bytes == 0 && directory.listeners.is_empty());
         }
     }
 }

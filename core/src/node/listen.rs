@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use super::Node;
+use super::directory::Directory;
 use super::feed::Entry;
 use super::interest::Leaving;
 use super::listeners::bit;
@@ -9,7 +10,7 @@ use crate::codes::Code;
 use crate::command::Refusal;
 use crate::message::LogId;
 use crate::position::Now;
-use crate::subject::Pattern;
+use crate::subject::{Pattern, segments};
 
 /// Names looked at in one section, for each one that is asked for and at least.
 const LOOKS_EACH: usize = 16;
@@ -75,6 +76,7 @@ impl Node {
         if bit(shard) == 0 {
             return Err(Refusal::new(Code::CommandInternalError, "no such shard"));
         }
+        self.check_size(pattern, &self.directory)?;
         self.directory.add(shard, pattern);
         if self.interest.begin(pattern) {
             let mask = self.interest.watchers.overlapping_mask(pattern);
@@ -134,10 +136,26 @@ impl Node {
     }
 
     /// Tells `shard` of interest in whatever overlaps `pattern`, from now on; counted.
-    pub fn watch(&mut self, shard: u8, pattern: &Pattern) {
+    pub fn watch(&mut self, shard: u8, pattern: &Pattern) -> Result<(), Refusal> {
         if bit(shard) != 0 {
+            self.check_size(pattern, &self.interest.watchers)?;
             self.interest.watchers.add(shard, pattern);
         }
+        Ok(())
+    }
+
+    /// Refuses a pattern that is too deep, or for which `directory` has no room.
+    fn check_size(&self, pattern: &Pattern, directory: &Directory) -> Result<(), Refusal> {
+        let most = self.limits.pattern_segments_max;
+        if pattern.has_wildcard() && segments(pattern.text()).count() > most {
+            let why = format!("the pattern has more than {most} segments (limits.pattern_segments_max)");
+            return Err(Refusal::new(Code::PatternInvalid, why));
+        }
+        if !directory.has_room(pattern, self.limits.patterns_bytes_max) {
+            let why = "the patterns of all clients have reached limits.patterns_bytes_max";
+            return Err(Refusal::new(Code::StreamsTooMany, why));
+        }
+        Ok(())
     }
 
     pub fn unwatch(&mut self, shard: u8, pattern: &Pattern) {

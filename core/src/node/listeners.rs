@@ -103,6 +103,10 @@ impl Listeners {
         }
     }
 
+    pub(super) fn has(&self, shard: u8) -> bool {
+        self.mask() & bit(shard) != 0
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Self::None)
     }

@@ -44,7 +44,7 @@ impl Shard {
             return Err(Refusal::new(Code::SubscriptionsTooMany, "this connection has as many watches as it may have"));
         }
         let node = Arc::clone(&self.node);
-        lock(&node).watch(self.index, &pattern);
+        lock(&node).watch(self.index, &pattern)?;
         self.watches.push(Watch { socket, pattern, stand: WatchProgress::State(None) });
         if let Some(connection) = self.connections.get_mut(socket) {
             connection.is_watching = true;

@@ -114,7 +114,7 @@ fn a_forgotten_subject_returns_in_a_new_epoch() {
 #[test]
 fn interest_is_told_at_once_and_its_end_a_moment_later() {
     let mut node = new_node(|_| {});
-    node.watch(5, &pattern("/o/**"));
+    node.watch(5, &pattern("/o/**")).expect("watches");
     let log = node.open(0, "/o/eu", at_ms(0)).expect("opens");
     node.open(0, "/x", at_ms(0)).expect("opens");
     node.open_pattern(1, &pattern("/**"), at_ms(0)).expect("opens");
@@ -250,8 +250,8 @@ fn a_subject_that_was_never_numbered_is_forgotten_without_a_new_epoch() {
 #[test]
 fn the_listeners_of_a_shard_that_gave_up_are_closed() {
     let mut node = new_node(|_| {});
-    node.watch(0, &pattern("/**"));
-    node.watch(1, &pattern("/**"));
+    node.watch(0, &pattern("/**")).expect("watches");
+    node.watch(1, &pattern("/**")).expect("watches");
     node.open(1, "/a", at_ms(0)).expect("opens");
     for shard in [0, 1, 2] {
         node.open(shard, "/b", at_ms(0)).expect("opens");

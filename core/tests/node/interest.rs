@@ -69,7 +69,7 @@ impl World {
             Step::Watch { watched } => {
                 self.unwatch();
                 let watched = pattern(WATCHED[watched]);
-                self.node.watch(9, &watched);
+                self.node.watch(9, &watched).expect("watches");
                 let (mut state, mut after) = (Vec::new(), None);
                 loop {
                     after = self.node.interest_state(&watched, after.as_deref(), 1, &mut state);

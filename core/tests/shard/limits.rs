@@ -35,6 +35,36 @@ fn who_says_nothing_is_let_go_in_time() {
 }
 
 #[test]
+fn a_pattern_has_at_most_the_segments_and_bytes_that_the_limits_allow() {
+    let mut settings = open_settings();
+    settings.limits.patterns_bytes_max = 65_536;
+    let mut world = World::new(settings, 1, true);
+    let client = world.connect(0);
+    let of = |segments: usize| "/a".repeat(segments - 1) + "/*";
+    let ask = |world: &mut World, command: Value| {
+        let heard = world.ask(client, &command.to_string());
+        heard.into_iter().find(|one| one["id"] == command["id"]).expect("an answer")
+    };
+    assert_eq!(ask(&mut world, json!({"id": 1, "subscribe": of(32)}))["ok"], "subscribed");
+    assert_eq!(ask(&mut world, json!({"id": 2, "subscribe": of(33)}))["error"], 4102);
+    assert_eq!(ask(&mut world, json!({"id": 3, "watch": of(33)}))["error"], 4102);
+    assert_eq!(ask(&mut world, json!({"id": 4, "subscribe": "/a".repeat(500)}))["ok"], "subscribed");
+    let refused = (0..100).find_map(|which| {
+        let pattern = format!("/{which}{}", of(31));
+        let answer = ask(&mut world, json!({"id": 5, "subscribe": &pattern}));
+        (answer["ok"] != "subscribed").then(|| (pattern, answer["error"].clone()))
+    });
+    let (pattern, code) = refused.expect("a hundred of them take more than 64 KiB");
+    assert_eq!(code, 4121);
+    // Those that leave make room.
+    for pattern in [of(32), format!("/0{}", of(31))] {
+        assert_eq!(ask(&mut world, json!({"id": 6, "unsubscribe": pattern}))["ok"], "unsubscribed");
+    }
+    wait(&mut world, 12_000);
+    assert_eq!(ask(&mut world, json!({"id": 7, "subscribe": pattern}))["ok"], "subscribed");
+}
+
+#[test]
 fn nobody_is_let_go_before_the_time_is_up() {
     let mut settings = open_settings();
     settings.limits.handshake_ms_max = 300;
