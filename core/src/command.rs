@@ -44,12 +44,15 @@ pub enum Command<'a> {
 }
 
 /// `connect` with all its options.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Connect<'a> {
     pub token: Option<Cow<'a, str>>,
     pub client: Option<Cow<'a, str>>,
     /// The longest frame that the client takes; none: the default.
     pub frame_bytes_max: Option<u32>,
+    /// Under which its publishes are numbered, and the first number that it has not used.
+    pub publisher: Option<Cow<'a, str>>,
+    pub number: Option<u64>,
 }
 
 /// `subscribe` with all its options.
@@ -89,6 +92,16 @@ impl Ack {
     }
 }
 
+/// Where a publish stands among those of its publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    pub number: u64,
+    /// All numbers below it are settled: none of them is sent again. 0: unknown.
+    pub floor: u64,
+    /// It was sent before, and has no answer.
+    pub is_again: bool,
+}
+
 /// `publish` with all its options.
 #[derive(Debug, PartialEq)]
 pub struct Publish<'a> {
@@ -99,6 +112,8 @@ pub struct Publish<'a> {
     pub retain: Option<bool>,
     pub is_guaranteed: bool,
     pub key: Option<Cow<'a, str>>,
+    /// None: it is not numbered.
+    pub numbered: Option<Numbered>,
     pub reply_to: Option<Cow<'a, str>>,
     pub ack: Ack,
 }
@@ -134,6 +149,8 @@ pub enum Reply<'a> {
         node: &'a str,
         time_ms: u64,
         ping_interval_ms: u64,
+        /// The client named a publisher, and there is no room for one.
+        lacks_publisher: bool,
     },
     Subscribed {
         selector: &'a str,

@@ -16,6 +16,10 @@ pub const KEY_BYTES_MIN_ANONYMOUS: usize = 16;
 pub const TOKEN_BYTES_MAX: usize = 65_536;
 /// Longest client name in `connect`.
 pub const CLIENT_BYTES_MAX: usize = 256;
+/// Shortest publisher id.
+pub const PUBLISHER_BYTES_MIN: usize = 16;
+/// Longest publisher id.
+pub const PUBLISHER_BYTES_MAX: usize = 64;
 /// Longest frame that a client is sent that does not set `frame_bytes_max` (4.4).
 pub const FRAME_BYTES_DEFAULT: usize = 16_777_216;
 /// Smallest `frame_bytes_max` that a client may set.
@@ -145,6 +149,10 @@ pub struct Limits {
     pub idempotency_keys_max: usize,
     /// Age at which an idempotency key is forgotten.
     pub idempotency_keys_age_ms_max: u64,
+    /// Publishers whose numbers are remembered; `connected` says `publisher: false` to one more. All together have room for 16 numbers each.
+    pub publishers_max: usize,
+    /// Age at which a publisher without a connection is forgotten, from its last connection or publish.
+    pub publishers_age_ms_max: u64,
     /// Entries of the feed that a shard has not read; publishers are not read while one is half of it behind.
     pub feed_entries_max: usize,
     /// Messages the feed may hold for a shard that has not read them; as feed_entries_max.
@@ -246,6 +254,8 @@ impl Default for Limits {
             snapshots_bytes_max: 268_435_456,
             idempotency_keys_max: 100_000,
             idempotency_keys_age_ms_max: 300_000,
+            publishers_max: 1_000_000,
+            publishers_age_ms_max: 900_000,
             feed_entries_max: 1_048_576,
             feed_bytes_max: 268_435_456,
             index_entries_max: 4_194_304,

@@ -2,7 +2,7 @@
 //! Numbering is the log's; how it looks on a wire is the wires'.
 use std::sync::Arc;
 
-use crate::command::Ack;
+use crate::command::{Ack, Numbered};
 use crate::holder::Holder;
 use crate::mqtt::Qos;
 use crate::position::Position;
@@ -154,6 +154,8 @@ pub struct Draft {
     pub mqtt: Option<FromMqtt>,
     /// The publisher's idempotency key, scoped by `holder` and the subject.
     pub key: Option<Box<[u8]>>,
+    /// The publisher and number of one that is numbered.
+    pub numbered: Option<(Arc<str>, Numbered)>,
     /// What its publisher waits for.
     pub ack: Ack,
     /// Its publisher may publish where it awaits replies, too.
@@ -232,6 +234,7 @@ impl Draft {
             bytes: bytes.into_boxed_slice(),
             mqtt: None,
             key: None,
+            numbered: None,
             ack: Ack::Cached,
             owns_reply: true,
             holder,

@@ -71,6 +71,7 @@ pub struct Node {
     directory: directory::Directory,
     interest: interest::Interest,
     keys: keys::Keys,
+    publishers: keys::Publishers,
     /// Names that somebody awaits replies on but that have no log yet, as hashes; a ring.
     replies: replies::Replies,
     forgotten: forgotten::Forgotten,
@@ -126,6 +127,7 @@ impl Node {
             directory: directory::Directory::new(secret),
             interest: interest::Interest::new(secret, limits.interest_debounce_ms),
             keys: keys::Keys::new(secret, limits.idempotency_keys_max, limits.idempotency_keys_age_ms_max),
+            publishers: keys::Publishers::default(),
             replies: replies::Replies::default(),
             forgotten: forgotten::Forgotten::default(),
             unread: 0,

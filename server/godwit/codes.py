@@ -53,6 +53,8 @@ class Code(IntEnum):
     NODE_BUSY = 4123
     NODE_DRAINING = 4124
     AUTHORIZER_TIMEOUT = 4125
+    NUMBER_TOO_OLD = 4128
+    REPEAT_UNKNOWN = 4129
     SHARE_EXCEEDED = 4131
     REQUEST_MALFORMED = 4150
     PATH_UNKNOWN = 4151
@@ -258,6 +260,14 @@ CODES: dict[int, CodeFacts] = {
     Code.AUTHORIZER_TIMEOUT: CodeFacts(
         4125, "AuthorizerTimeout", True, 503,
         "The authorizer did not answer for this command: it was not executed, and may be sent again.",
+    ),
+    Code.NUMBER_TOO_OLD: CodeFacts(
+        4128, "NumberTooOld", False, 409,
+        "The number of this publish is below those that the node remembers of its publisher: whether it was published is not known.",
+    ),
+    Code.REPEAT_UNKNOWN: CodeFacts(
+        4129, "RepeatUnknown", False, 409,
+        "The node cannot know whether this publish, which is sent again, was published before: it was not published now.",
     ),
     Code.SHARE_EXCEEDED: CodeFacts(
         4131, "ShareExceeded", False, 507,

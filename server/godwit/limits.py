@@ -195,6 +195,12 @@ LIMITS: tuple[Limit, ...] = (
     Limit("idempotency_keys_age_ms_max", 300_000, 100, 604_800_000,
           "node", "",
           "Age at which an idempotency key is forgotten."),
+    Limit("publishers_max", 1_000_000, 0, 100_000_000,
+          "node", "",
+          "Publishers whose numbers are remembered; `connected` says `publisher: false` to one more. All together have room for 16 numbers each."),
+    Limit("publishers_age_ms_max", 900_000, 100, 604_800_000,
+          "node", "",
+          "Age at which a publisher without a connection is forgotten, from its last connection or publish."),
     Limit("feed_entries_max", 1_048_576, 1_024, 67_108_864,
           "node", "",
           "Entries of the feed that a shard has not read; publishers are not read while one is half of it behind."),
@@ -260,6 +266,8 @@ KEY_BYTES_MAX = 256
 KEY_BYTES_MIN_ANONYMOUS = 16
 TOKEN_BYTES_MAX = 65_536
 CLIENT_BYTES_MAX = 256
+PUBLISHER_BYTES_MIN = 16
+PUBLISHER_BYTES_MAX = 64
 FRAME_BYTES_DEFAULT = 16_777_216
 FRAME_BYTES_MIN = 8_192
 FRAME_BYTES_TOP = 1_073_741_824

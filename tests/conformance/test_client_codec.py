@@ -94,7 +94,8 @@ def command_of(read: dict[str, Any]) -> Command | None:
     id = read["id"]
     match read:
         case {"connect": {"client": client, **rest}}:
-            return Connect(id, rest.get("token"), client, rest.get("frame_bytes_max"))
+            fields = ("frame_bytes_max", "publisher", "number")
+            return Connect(id, rest.get("token"), client, *map(rest.get, fields))
         case {"subscribe": selector}:
             after = read.get("after")
             positions = {selector: after} if isinstance(after, str) else after or {}
@@ -109,7 +110,8 @@ def command_of(read: dict[str, Any]) -> Command | None:
             kind, content = content_of(read)
             ack = Ack(read["ack"]) if "ack" in read else None
             options = (read.get("key"), read.get("reply_to"), read.get("retain"), read.get("guaranteed", True), ack)
-            return Publish(id, Draft(subject, kind, content, *options))
+            numbered = (read.get("number"), read.get("floor", 0), read.get("again", False))
+            return Publish(id, Draft(subject, kind, content, *options), False, *numbered)
         case {"ping": True}:
             return Ping(id)
         case {"watch": selector}:

@@ -105,7 +105,9 @@ function readAfter(reader, position) {
 function readConnected(reader) {
   const [id, session, node] = [reader.varint(), reader.string(), reader.string()];
   reader.varint(); // the node's time
-  return replyOf(id, "connected", { session, node, pingIntervalMs: reader.varint() });
+  const pingIntervalMs = reader.varint();
+  const hasPublisher = ((reader.rest()[0] ?? 0) & 0x01) === 0;
+  return replyOf(id, "connected", { session, node, pingIntervalMs, hasPublisher });
 }
 
 /**

@@ -8,7 +8,16 @@ import { utf8Length } from "../content.js";
 /** @typedef {import("../model.js").Ack} Ack */
 /** @typedef {import("../session/resume_point.js").ResumePoint} ResumePoint */
 
-/** @typedef {{ verb: "connect", id: number, token: string | null, client: string, frameBytesMax?: number }} Connect */
+/**
+ * @typedef {object} Connect
+ * @property {"connect"} verb
+ * @property {number} id
+ * @property {string | null} token
+ * @property {string} client
+ * @property {number} [frameBytesMax]
+ * @property {string} [publisher] of this client object alone
+ * @property {number} [number] the first that this publisher has not used
+ */
 
 /**
  * @typedef {object} Choice how a subscription is to be served, apart from where it stands
@@ -20,7 +29,14 @@ import { utf8Length } from "../content.js";
 
 /** @typedef {{ verb: "subscribe", id: number, selector: string, resumePoint: ResumePoint, choice: Choice }} Subscribe */
 /** @typedef {{ verb: "unsubscribe" | "watch" | "unwatch", id: number, selector: string }} Named */
-/** @typedef {{ verb: "publish", id: number, draft: Draft, isAlone?: boolean }} Publish alone: in a frame of its own */
+/**
+ * @typedef {object} Numbered where a publish stands among those of this client
+ * @property {number} number
+ * @property {number} floor no number below it is sent again; 0: unknown
+ * @property {boolean} isAgain it was sent before, and has no answer
+ */
+
+/** @typedef {{ verb: "publish", id: number, draft: Draft, isAlone?: boolean, numbered?: Numbered | null }} Publish alone: in a frame of its own */
 /** @typedef {{ verb: "ping", id: number }} Ping */
 /** @typedef {Connect | Subscribe | Named | Publish | Ping} Command */
 

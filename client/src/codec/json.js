@@ -12,7 +12,6 @@ import { ACKS, OUTCOMES, REASONS, replyOf, wordOf } from "./push.js";
 import { sourceOf } from "./source.js";
 
 /** @typedef {import("./command.js").Command} Command */
-/** @typedef {import("./command.js").Draft} Draft */
 /** @typedef {import("./push.js").Told} Told */
 /** @typedef {Record<string, unknown>} Read */
 
@@ -53,12 +52,12 @@ export class JsonEncoding {
 function writeCommand(command) {
   switch (command.verb) {
     case "publish":
-      return writePublish(command.id, command.draft);
+      return writePublish(command);
     case "subscribe":
       return JSON.stringify(subscribeObject(command));
     case "connect": {
-      const { token, client, frameBytesMax } = command;
-      const fields = { client, token: token ?? undefined, frame_bytes_max: frameBytesMax };
+      const { token, client, frameBytesMax, publisher, number } = command;
+      const fields = { client, token: token ?? undefined, frame_bytes_max: frameBytesMax, publisher, number };
       return JSON.stringify({ id: command.id, connect: fields });
     }
     case "ping":
@@ -87,17 +86,19 @@ function subscribeObject({ id, selector, resumePoint, choice }) {
   return written;
 }
 
-/**
- * @param {number} id
- * @param {Draft} draft
- */
-function writePublish(id, draft) {
+/** @param {import("./command.js").Publish} command */
+function writePublish({ id, draft, numbered = null }) {
   /** @type {Read} */
   const written = { id, publish: draft.subject };
   if (draft.kind === "text") written["text"] = draft.content;
   else if (typeof draft.content !== "string") written["bytes"] = toBase64(draft.content);
   if (draft.retain !== null) written["retain"] = draft.retain;
   if (!draft.guaranteed) written["guaranteed"] = false;
+  if (numbered !== null) {
+    written["number"] = numbered.number;
+    if (numbered.floor > 0) written["floor"] = numbered.floor;
+    if (numbered.isAgain) written["again"] = true;
+  }
   if (draft.key !== null) written["key"] = draft.key;
   if (draft.replyTo !== null) written["reply_to"] = draft.replyTo;
   if (draft.ack !== null) written["ack"] = draft.ack;
@@ -171,6 +172,7 @@ function readReply(read, ok) {
     session: textIn(read, "session"),
     node: textIn(read, "node"),
     pingIntervalMs: numberIn(read, "ping_interval_ms"),
+    hasPublisher: read["publisher"] !== false,
   });
 }
 

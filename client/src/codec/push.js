@@ -19,6 +19,7 @@
  * @property {string | null} session
  * @property {string | null} node
  * @property {number | null} pingIntervalMs
+ * @property {boolean} hasPublisher false: the server has no room for this client's numbers
  */
 
 /**
@@ -30,7 +31,7 @@
 export function replyOf(id, ok, fields) {
   return {
     ...{ type: "reply", id, ok, position: null, outcome: null, count: null, isDuplicate: false },
-    ...{ ack: null, session: null, node: null, pingIntervalMs: null },
+    ...{ ack: null, session: null, node: null, pingIntervalMs: null, hasPublisher: true },
     ...fields,
   };
 }

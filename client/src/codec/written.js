@@ -17,16 +17,13 @@ export function writeCommand(command) {
   writer.varint(command.id);
   switch (command.verb) {
     case "connect":
-      writer.byte(0x02 | (command.token === null ? 0 : 0x01) | (command.frameBytesMax === undefined ? 0 : 0x04));
-      if (command.token !== null) writer.string(command.token);
-      writer.string(command.client);
-      if (command.frameBytesMax !== undefined) writer.varint(command.frameBytesMax);
+      writeConnect(writer, command);
       break;
     case "subscribe":
       writeSubscribe(writer, command);
       break;
     case "publish":
-      writePublish(writer, command.draft);
+      writePublish(writer, command);
       break;
     case "ping":
       break;
@@ -34,6 +31,25 @@ export function writeCommand(command) {
       writer.string(command.selector);
   }
   return writer.done();
+}
+
+/**
+ * @param {Writer} writer
+ * @param {import("./command.js").Connect} command
+ */
+function writeConnect(writer, { token, client, frameBytesMax, publisher, number }) {
+  writer.byte(
+    0x02 |
+      (token === null ? 0 : 0x01) |
+      (frameBytesMax === undefined ? 0 : 0x04) |
+      (publisher === undefined ? 0 : 0x08) |
+      (number === undefined ? 0 : 0x10),
+  );
+  if (token !== null) writer.string(token);
+  writer.string(client);
+  if (frameBytesMax !== undefined) writer.varint(frameBytesMax);
+  if (publisher !== undefined) writer.string(publisher);
+  if (number !== undefined) writer.varint(number);
 }
 
 /**
@@ -67,19 +83,23 @@ function writeSubscribe(writer, { selector, resumePoint, choice }) {
 
 /**
  * @param {Writer} writer
- * @param {import("./command.js").Draft} draft
+ * @param {import("./command.js").Publish} command
  */
-function writePublish(writer, draft) {
+function writePublish(writer, { draft, numbered = null }) {
   const retain = draft.retain === null ? 0 : draft.retain ? 1 : 2;
   writer.byte(
     KINDS.indexOf(draft.kind) |
       (draft.key !== null ? 0x04 : 0) |
       (draft.replyTo !== null ? 0x08 : 0) |
-      (draft.guaranteed ? 0 : 0x10),
+      (draft.guaranteed ? 0 : 0x10) |
+      (numbered === null ? 0 : 0x20) |
+      (numbered?.isAgain === true ? 0x40 : 0),
   );
   writer.byte(retain | (draft.ack === null ? 0 : ACKS[draft.ack]));
   writer.string(draft.subject);
   if (draft.key !== null) writer.string(draft.key);
   if (draft.replyTo !== null) writer.string(draft.replyTo);
+  if (numbered !== null) writer.varint(numbered.number);
+  if (numbered !== null) writer.varint(numbered.floor);
   writer.rest(typeof draft.content === "string" ? encodeText(draft.content) : draft.content);
 }

@@ -71,7 +71,10 @@ for (const each of of("command", "batch")) {
 
 function commandOf(read, text, place) {
   const { id } = read;
-  if ("connect" in read) return { verb: "connect", id, token: read.connect.token ?? null, client: read.connect.client, frameBytesMax: read.connect.frame_bytes_max };
+  if ("connect" in read) {
+    const { token = null, client, frame_bytes_max: frameBytesMax, publisher, number } = read.connect;
+    return { verb: "connect", id, token, client, frameBytesMax, publisher, number };
+  }
   if ("subscribe" in read) {
     const after = typeof read.after === "string" ? { [read.subscribe]: read.after } : (read.after ?? {});
     const places = Object.entries(after).map(([subject, at]) => [subject, Position.parse(at)]);
@@ -81,9 +84,11 @@ function commandOf(read, text, place) {
   if ("publish" in read) {
     const { key, reply_to: replyTo, retain, guaranteed, ack } = read;
     const fields = { key, replyTo, retain, guaranteed, ack };
-    if ("text" in read) return { verb: "publish", id, draft: new Draft(read.publish, "text", read.text, fields) };
-    if ("bytes" in read) return { verb: "publish", id, draft: new Draft(read.publish, "bytes", fromBase64(read.bytes), fields) };
-    return { verb: "publish", id, draft: new Draft(read.publish, "json", sourceOf(text, place, "content"), fields) };
+    const { number, floor = 0, again: isAgain = false } = read;
+    const numbered = number === undefined ? null : { number, floor, isAgain };
+    if ("text" in read) return { verb: "publish", id, draft: new Draft(read.publish, "text", read.text, fields), numbered };
+    if ("bytes" in read) return { verb: "publish", id, draft: new Draft(read.publish, "bytes", fromBase64(read.bytes), fields), numbered };
+    return { verb: "publish", id, draft: new Draft(read.publish, "json", sourceOf(text, place, "content"), fields), numbered };
   }
   if ("ping" in read) return { verb: "ping", id };
   const verb = ["unsubscribe", "watch", "unwatch"].find((name) => name in read);

@@ -113,6 +113,7 @@ fn a_binary_publish_is_read_and_a_malformed_one_refused() {
         retain: Some(true),
         is_guaranteed: true,
         key: Some("k".into()),
+        numbered: None,
         reply_to: None,
         ack: crate::command::Ack::Disk,
     });

@@ -169,6 +169,7 @@ pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Res
         content: Cow::Borrowed(content),
         retain,
         is_guaranteed: guaranteed.unwrap_or(true),
+        numbered: None,
         key: head.idempotency_key.map(read_key).transpose()?,
         reply_to,
         ack: ack.unwrap_or(Ack::Cached),

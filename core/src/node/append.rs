@@ -10,7 +10,7 @@ use crate::codes::Code;
 use crate::command::Ack;
 use crate::journal::MessageRow;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
-use crate::message::{Batch, Draft, LogId, Message};
+use crate::message::{Batch, Draft, Kind, LogId, Message};
 use crate::mqtt::Qos;
 use crate::position::{Now, Position};
 use crate::subject::{check_publish_subject, check_topic, is_dispatch, is_own};
@@ -72,24 +72,28 @@ impl Node {
             draft.ack = if self.policy(subject).acks_mqtt_from_disk { Ack::Disk } else { Ack::Cached };
         }
         self.check_ack(draft)?;
-        let scope = match &draft.key {
-            None => None,
-            Some(key) => match self.check_key(subject, draft, key, now)? {
-                Keyed::Repeat(known) => {
-                    self.counts.repeats += 1;
-                    return Ok((self.settle(draft, known.at, known.arrival, true), 0));
-                }
-                Keyed::New { scope, content } => Some((scope, content)),
-            },
+        let keyed = match &draft.key {
+            None => self.check_number(subject, draft, now)?,
+            Some(key) => self.check_key(subject, draft, key, now)?,
         };
+        if let Some(Keyed::Repeat(known)) = keyed {
+            self.counts.repeats += 1;
+            return Ok((self.settle(draft, known.at, known.arrival, true), 0));
+        }
         let (at, arrival, mask) = if draft.is_guaranteed {
             let (at, arrival, mask) = self.accept_guaranteed(subject, draft, now)?;
             (Some(at), arrival, mask)
         } else {
             (None, 0, self.pass(subject, draft, now)?)
         };
-        if let Some((scope, content)) = scope {
-            self.keys.insert(scope, Known { content, at, arrival }, now.mono_ms as i64);
+        let now_ms = now.mono_ms as i64;
+        match keyed {
+            Some(Keyed::New { scope, content }) => self.keys.insert(scope, Known { content, at, arrival }, now_ms),
+            Some(Keyed::Numbered { scope, content, number }) => {
+                let (known, bounds) = (Known { content, at, arrival }, self.publisher_bounds());
+                self.publishers.insert(scope, number, known, now_ms, bounds);
+            }
+            Some(Keyed::Repeat(_)) | None => {}
         }
         Ok((self.settle(draft, at, arrival, false), mask))
     }
@@ -102,7 +106,7 @@ impl Node {
     }
 
     /// Whether the draft's key is known, and with the same content.
-    fn check_key(&self, subject: &str, draft: &Draft, key: &[u8], now: Now) -> Result<Keyed, Code> {
+    fn check_key(&self, subject: &str, draft: &Draft, key: &[u8], now: Now) -> Result<Option<Keyed>, Code> {
         let bytes_min = if draft.holder.is_anonymous() { KEY_BYTES_MIN_ANONYMOUS } else { 1 };
         if key.len() < bytes_min || key.len() > KEY_BYTES_MAX {
             return Err(Code::KeyInvalid);
@@ -111,10 +115,28 @@ impl Node {
         let shape = [draft.kind as u8, u8::from(draft.is_guaranteed)];
         let content = self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes]);
         match self.keys.find(scope, now.mono_ms) {
-            None => Ok(Keyed::New { scope, content }),
-            Some(known) if known.content == content => Ok(Keyed::Repeat(known)),
+            None => Ok(Some(Keyed::New { scope, content })),
+            Some(known) if known.content == content => Ok(Some(Keyed::Repeat(known))),
             Some(_) => Err(Code::KeyConflict),
         }
+    }
+
+    /// What is known of a publish by its number; none, it has none.
+    fn check_number(&mut self, subject: &str, draft: &Draft, now: Now) -> Result<Option<Keyed>, Code> {
+        let Some((publisher, numbered)) = &draft.numbered else { return Ok(None) };
+        let scope = self.keys.scope_of_publisher(&draft.holder, publisher);
+        let content = self.digest_of_numbered(draft.kind, subject, draft.content_bytes, &draft.bytes);
+        if let Some(known) = self.publishers.find(scope, *numbered, content)? {
+            return Ok(Some(Keyed::Repeat(known)));
+        }
+        let (owner, bounds) = (self.owner_of_draft(draft), self.publisher_bounds());
+        self.publishers.add(scope, owner, now.mono_ms as i64, bounds)?;
+        Ok(Some(Keyed::Numbered { scope, content, number: numbered.number }))
+    }
+
+    /// What a publish that is sent again must have in common with the first.
+    pub(super) fn digest_of_numbered(&self, kind: Kind, subject: &str, content_bytes: u32, bytes: &[u8]) -> u128 {
+        self.keys.digest(&[&[kind as u8], subject.as_bytes(), &content_bytes.to_le_bytes(), bytes])
     }
 
     /// A guaranteed message: numbered in its log, and written down where there is a journal.
@@ -259,6 +281,7 @@ fn take(bucket: &Bucket, rate: Rate, draft: &Draft, now: Now) -> Result<(), Code
 enum Keyed {
     Repeat(Known),
     New { scope: u128, content: u128 },
+    Numbered { scope: u128, content: u128, number: u64 },
 }
 
 /// Retained and without content, an MQTT message takes the retained message away.

@@ -1,6 +1,8 @@
 //! Idempotency keys: the first publish under a key decides, a duplicate returns its position, other content is a conflict.
 //! Scoped by (holder, subject, key). Only keyed digests are kept: 128 bits under a secret of this run, so that a key costs the
 //! same however long it is, and nobody can choose two that meet. Bounded by count and age; the oldest go.
+mod publishers;
+
 use std::collections::VecDeque;
 use std::hash::Hasher;
 
@@ -9,6 +11,8 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::holder::Holder;
 use crate::position::Position;
+
+pub(super) use publishers::Publishers;
 
 /// What the first publish under a key was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,13 @@ impl Keys {
     pub(super) fn scope(&self, holder: &Holder, subject: &str, key: &[u8]) -> u128 {
         let Holder { tenant, authority, identity } = holder;
         self.digest(&[tenant.as_bytes(), authority.as_bytes(), identity.as_bytes(), subject.as_bytes(), key])
+    }
+
+    /// What a holder's publisher is kept under.
+    pub(super) fn scope_of_publisher(&self, holder: &Holder, publisher: &str) -> u128 {
+        let Holder { tenant, authority, identity } = holder;
+        let parts = [tenant, authority, identity].map(|part| part.as_bytes());
+        self.digest(&[parts[0], parts[1], parts[2], publisher.as_bytes()])
     }
 
     pub(super) fn find(&self, scope: u128, mono_ms: u64) -> Option<Known> {

@@ -16,7 +16,7 @@ use crate::message::LogId;
 use crate::subject::Pattern;
 
 pub use shares::Owner;
-use shares::Shares;
+pub(super) use shares::Shares;
 
 const PAGE: usize = 256;
 

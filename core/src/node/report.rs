@@ -44,6 +44,7 @@ pub struct Totals {
     /// How often such a session or group had to skip its oldest messages, being owed too much.
     pub owed_skips: u64,
     pub keys: u64,
+    pub publishers: u64,
     pub index_entries: u64,
     pub feed_entries: u64,
     pub feed_bytes: u64,
@@ -78,6 +79,7 @@ impl Node {
             holders: self.holders.len() as u64,
             owed_skips: self.holders.skips(),
             keys: self.keys.len() as u64,
+            publishers: self.publishers.len() as u64,
             index_entries: self.index.len() as u64,
             feed_entries: lag.entries as u64,
             feed_bytes: lag.bytes as u64,

@@ -48,6 +48,7 @@ impl Node {
         self.sweep_patterns(now);
         self.sweep_interest(now.mono_ms, STEPS);
         self.keys.sweep(now.mono_ms, STEPS);
+        self.publishers.sweep(now.mono_ms as i64, STEPS, self.publisher_bounds());
         self.sweep_clients(now.mono_ms, STEPS);
         self.sweep_groups();
         self.sweep_owed();

@@ -173,6 +173,18 @@ pub(super) struct Papers {
     pub is_warned: bool,
     /// The longest frame that it takes; none: the default.
     pub frame_bytes_max: Option<u32>,
+    /// Under whom its publishes are numbered.
+    pub publisher: Option<Box<Publisher>>,
+}
+
+/// The publisher of a connection.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    pub name: Arc<str>,
+    /// The first number that it had not used when it was named.
+    pub first: Option<u64>,
+    /// What the node remembers it under; none: it is not known there, for want of room or until the client is.
+    pub scope: Option<u128>,
 }
 
 /// What few connections need, or need only for a while: let go of when it holds nothing any more.

@@ -184,6 +184,7 @@ impl Shard {
     /// Forgets a connection and closes its socket. Nothing of it may be in flight.
     pub(super) fn forget<O: Outlet>(&mut self, socket: u32, code: u16, out: &mut O) {
         self.leave_all(socket);
+        self.detach_publisher(socket);
         self.uncount_rest(socket);
         self.release_exchange(socket);
         let close = self.connections.get(socket).and_then(|c| c.details.as_ref()?.close.as_ref());

@@ -1,5 +1,7 @@
 //! One client's commands, each in its state: what it may do, what it is answered. Owns the order of answers: publishes are
 //! numbered before any later command of the same turn is executed.
+mod publisher;
+
 use std::sync::Arc;
 
 use super::Shard;
@@ -103,6 +105,9 @@ impl Shard {
                 connection.papers().client = Some(name);
             }
         }
+        if let Some(name) = &command.publisher {
+            self.name_publisher(socket, name, command.number);
+        }
         let connection_id = self.connection_id(socket);
         let known = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
         let is_renewal = known.is_some_and(|access| !access.is_basis);
@@ -142,6 +147,7 @@ impl Shard {
     pub(super) fn connected(&mut self, socket: u32, id: &Id) {
         let connection_id = self.connection_id(socket);
         let settings = Arc::clone(&self.settings);
+        let lacks_publisher = self.attach_publisher(socket);
         self.reply_if_asked(
             socket,
             id,
@@ -150,6 +156,7 @@ impl Shard {
                 node: &settings.node,
                 time_ms: self.now.wall_ms,
                 ping_interval_ms: settings.limits.ping_interval_ms,
+                lacks_publisher,
             },
         );
         self.announce_connection(socket);
@@ -231,6 +238,7 @@ impl Shard {
         {
             return Err(Refusal::new(Code::KeyInvalid, "an anonymous client's key has at least 16 bytes"));
         }
+        let numbered = publish.numbered.map(|numbered| Ok((self.publisher_of(socket)?, numbered))).transpose()?;
         self.spend_publish(socket, publish.content.len())?;
         let reply_to = publish.reply_to.as_deref().unwrap_or("");
         let holder = Arc::clone(&access.holder);
@@ -238,6 +246,7 @@ impl Shard {
         draft.is_retained = publish.retain;
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
+        draft.numbered = numbered;
         draft.ack = publish.ack;
         draft.owns_reply = owns_reply;
         draft.origin = if access.is_anonymous { self.origin(socket) } else { 0 };

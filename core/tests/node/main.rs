@@ -4,6 +4,7 @@ mod examples;
 mod history;
 mod interest;
 mod keys;
+mod publishers;
 mod restart;
 mod snapshot;
 mod steps;

@@ -240,7 +240,8 @@ fn replies_are_written_as_the_vectors_say() {
         let reply = match ok.as_ref() {
             "connected" => {
                 let ping_interval_ms = object.number("ping_interval_ms").unwrap_or(0);
-                Reply::Connected { session, node, time_ms, ping_interval_ms }
+                let lacks_publisher = object.raw("publisher").is_some();
+                Reply::Connected { session, node, time_ms, ping_interval_ms, lacks_publisher }
             }
             "subscribed" => {
                 let outcome = outcome(&object.must("outcome"));

@@ -70,7 +70,7 @@ class Client:
         self._settings = settings or Settings()
         self._token = token
         self._saved = None if positions is None else SavedPositions(positions)
-        self._session = Session(self._settings, can_renew=callable(token))
+        self._session = Session(self._settings, can_renew=callable(token), publisher=secrets.token_hex(16))
         self._connection = Connection(self._session, ENCODINGS[encoding], self._current_token, make_tls(ca_file))
         self._budget = Budget(self._settings.items_total_bytes_max)
         self._requests: Requests | None = None
@@ -79,8 +79,6 @@ class Client:
         self._changed = asyncio.Event()
         self._session.changed = self._changed.set
         self._loss = ""  # why there is no connection
-        self._key_prefix = secrets.token_hex(8)
-        self._keys = 0
 
     async def __aenter__(self) -> Client:
         self._connection.begin()
@@ -186,9 +184,9 @@ class Client:
     ) -> Published:
         """Publish, and wait for the server's acknowledgement: bytes as bytes, str as text, anything else as JSON.
 
-        While disconnected it waits in a queue. It is sent again after a lost connection under the same idempotency
-        key, so that it becomes one message; `once=False` sends it without a key, and raises AnswerLost where that
-        cannot be known.
+        While disconnected it waits in a queue. It is sent again after a lost connection under the same number, or
+        idempotency key, so that it becomes one message; where the server cannot know, `settings.on_unknown_publish` says
+        what is done. `once=False` sends it without either, and raises AnswerLost where the connection is lost.
         """
         self._check_begun()
         check_subject(subject)
@@ -203,8 +201,9 @@ class Client:
         check_flag("once", once)
         if ack is not None:
             check_choice("ack", ack, tuple(Ack))
-        if key is None and once:
-            key = self._next_key()
+        is_numbered = key is None and once and guaranteed
+        if key is None and once and not guaranteed:
+            key = self._session.numbering.key()
         kind, written = content_of(content)
         draft = Draft(subject, kind, written, key, reply_to, retain, guaranteed, ack)
         future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
@@ -213,7 +212,7 @@ class Client:
             if not future.done():
                 future.set_result(outcome) if isinstance(outcome, Published) else future.set_exception(outcome)
 
-        pending = self._session.publish(draft, settle)
+        pending = self._session.publish(draft, settle, is_numbered=is_numbered)
         self._connection.wake()
         try:
             return await future
@@ -344,7 +343,3 @@ class Client:
         if not self._tasks:
             raise ClientError("the client has not begun; use `async with Client(...) as client:`")
         self._connection.check_loop()
-
-    def _next_key(self) -> str:
-        self._keys += 1
-        return f"{self._key_prefix}.{self._keys:x}"

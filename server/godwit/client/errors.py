@@ -44,8 +44,8 @@ class AnswerLost(ClientError):
 
     def __init__(self, subject: str) -> None:
         super().__init__(
-            f"the connection ended before {subject} was acknowledged, and it is not sent again: it has no key, or another "
-            "token was set meanwhile"
+            f"the connection ended before {subject} was acknowledged, and it is not sent again: it has neither number nor "
+            "key, another token was set meanwhile, or the server cannot know whether it took it"
         )
 
 

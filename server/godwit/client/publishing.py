@@ -1,15 +1,15 @@
 """The publishes of one client: waiting, on the wire, answered.
 
 Everything not yet answered is held here, in the order it was given, within two limits. After a loss what was on the
-wire goes first again under its old key, so that the server takes each once; a publish without a key cannot be sent
-twice, so it fails.
+wire goes first again under its old number, or key, so that the server takes each once; a publish without either cannot
+be sent twice, so it fails. Numbers are given when a publish is first sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..codes import CODES, Code
@@ -19,6 +19,7 @@ from .codec.command import Command, Draft, Publish
 from .errors import AnswerLost, ClientClosed, PublishQueueFull
 
 Settle: TypeAlias = Callable[[Published | GodwitError], None]
+UNKNOWN = (Code.REPEAT_UNKNOWN, Code.NUMBER_TOO_OLD)  # the server cannot know whether it took this one before
 ENTRY_BYTES = 200  # what one waiting publish costs beside its content
 
 
@@ -34,6 +35,9 @@ class Pending:
     is_sent: bool = False
     is_alone: bool = False  # goes in a frame of its own from now on
     is_finished: bool = False
+    is_numbered: bool = False  # it is sent under a number, where the server takes one
+    number: int | None = None
+    sends: int = 0  # under this number, without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,56 @@ class Frame:
     is_mixed: bool = False  # it held more than one command
 
 
+class Numbering:
+    """The numbers of one client's publishes, by which the server knows one that is sent again (protocol.md, 4.16)."""
+
+    def __init__(self, publisher: str = "") -> None:
+        self.publisher = publisher  # of this client object alone; empty: nothing is numbered
+        self.is_known = False  # to the server, on this connection
+        self.next = 1
+        self._keys = 0
+        self._given: deque[int] = deque()
+        self._open: set[int] = set()
+
+    def take(self) -> int:
+        number = self.next
+        self.next += 1
+        self._given.append(number)
+        self._open.add(number)
+        return number
+
+    def settle(self, number: int | None) -> None:
+        """This number is not sent any more."""
+        if number is not None:
+            self._open.discard(number)
+
+    @property
+    def floor(self) -> int:
+        """All numbers below it are settled."""
+        while self._given and self._given[0] not in self._open:
+            self._given.popleft()
+        return self._given[0] if self._given else self.next
+
+    def key(self) -> str:
+        """An idempotency key, where the server has no room for another publisher, and for standard messages."""
+        self._keys += 1
+        return f"{self.publisher[:16]}.{self._keys:x}"
+
+
 class PublishQueue:
     """Publishes in order: first those on the wire, then those waiting."""
 
-    def __init__(self, count_max: int, bytes_max: int, in_flight_max: int) -> None:
+    def __init__(
+        self,
+        count_max: int,
+        bytes_max: int,
+        in_flight_max: int,
+        numbering: Numbering | None = None,
+        *,
+        sends_unknown: bool = True,
+    ) -> None:
+        self._numbering = numbering or Numbering()
+        self._sends_unknown = sends_unknown  # anew, what the server cannot know; else it fails
         self._count_max, self._bytes_max, self._in_flight_max = count_max, bytes_max, in_flight_max
         self._waiting: deque[Pending] = deque()
         self._in_flight: dict[int, Pending] = {}
@@ -69,7 +119,7 @@ class PublishQueue:
             return False
         return self._held_from is None or any(not each.is_given_up and self._is_earlier(each) for each in self._waiting)
 
-    def add(self, draft: Draft, settle: Settle) -> Pending:
+    def add(self, draft: Draft, settle: Settle, *, is_numbered: bool = False) -> Pending:
         """Queue a draft; raises PublishQueueFull at a limit, having kept nothing."""
         size = ENTRY_BYTES + len(draft.content)
         if len(self) >= self._count_max:
@@ -77,7 +127,7 @@ class PublishQueue:
         if self._bytes + size > self._bytes_max and len(self):
             raise PublishQueueFull("publish_queue_bytes_max", self._bytes_max)
         self._order += 1
-        pending = Pending(draft, size, self._order, settle)
+        pending = Pending(draft, size, self._order, settle, is_numbered=is_numbered)
         self._waiting.append(pending)
         self._bytes += size
         return pending
@@ -102,11 +152,44 @@ class PublishQueue:
             if pending.is_given_up:
                 self._gone -= 1
                 continue
+            if pending.is_numbered and not self._can_identify(pending):
+                continue
             id = take_id()
             pending.is_sent = True
             self._in_flight[id] = pending
-            commands.append(Publish(id, pending.draft, pending.is_alone))
+            number, is_again = pending.number, pending.sends > 0
+            floor = 0 if number is None else self._numbering.floor
+            commands.append(Publish(id, pending.draft, pending.is_alone, number, floor, is_again))
+            pending.sends += 1
         return commands
+
+    def _can_identify(self, pending: Pending) -> bool:
+        """Give it a number, or a key where the server has no room for numbers. False: it failed."""
+        if self._numbering.is_known:
+            if pending.number is None:
+                pending.number = self._numbering.take()
+            return True
+        if pending.sends and not self._sends_unknown:
+            self._finish(pending, AnswerLost(pending.draft.subject))
+            return False
+        self._forget_number(pending)
+        pending.draft, pending.is_numbered = replace(pending.draft, key=self._numbering.key()), False
+        return True
+
+    def _forget_number(self, pending: Pending) -> None:
+        self._numbering.settle(pending.number)
+        pending.number, pending.sends = None, 0
+
+    def refuse(self, id: int, error: CommandRefused) -> None:
+        """The server refused this publish. One of which it cannot know whether it took it before is sent anew, or fails."""
+        pending = self._in_flight.get(id)
+        if pending is None or pending.number is None or error.code not in UNKNOWN:
+            self.answer(id, error)
+        elif self._sends_unknown:
+            self._forget_number(pending)
+            self.put_back(id)
+        else:
+            self.answer(id, AnswerLost(pending.draft.subject))
 
     def answer(self, id: int, outcome: Published | GodwitError) -> bool:
         """Settle the publish with this id; False when it is none of ours."""
@@ -128,6 +211,9 @@ class PublishQueue:
         """The server did not take this one and will not now: it waits again, in its old place."""
         pending = self._in_flight.pop(id, None)
         if pending is not None:
+            pending.sends = max(0, pending.sends - 1)
+            if not pending.sends:  # a number that no server has seen may be below those of the next connection
+                self._forget_number(pending)
             self._put_back([pending])
 
     def lost(self) -> None:
@@ -135,9 +221,9 @@ class PublishQueue:
         again = list(self._in_flight.values())
         self._in_flight.clear()
         for pending in again:
-            if pending.draft.key is None:
+            if not _is_identified(pending):
                 self._finish(pending, AnswerLost(pending.draft.subject))
-        self._put_back([pending for pending in again if pending.draft.key is not None])
+        self._put_back([pending for pending in again if _is_identified(pending)])
 
     def hold_later(self) -> None:
         """Only what was given until now is sent, until `release_later`."""
@@ -186,9 +272,15 @@ class PublishQueue:
 
     def _finish(self, pending: Pending, outcome: Published | GodwitError) -> None:
         self._bytes -= pending.size
+        self._numbering.settle(pending.number)
         pending.is_finished = True
         if not pending.is_given_up:
             pending.settle(outcome)
+
+
+def _is_identified(pending: Pending) -> bool:
+    """The server can tell whether it took this one before."""
+    return pending.draft.key is not None or pending.number is not None
 
 
 class SentFrames:

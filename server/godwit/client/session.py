@@ -24,7 +24,7 @@ from .codec.reply import Refusal, Reply
 from .errors import ClientClosed
 from .items import Dropped
 from .liveness import Health, Liveness
-from .publishing import Pending, PublishQueue, SentFrames, Settle
+from .publishing import Numbering, Pending, PublishQueue, SentFrames, Settle
 from .settings import Settings
 from .subscribing import State, Subscribing
 from .subscriptions import Subscriptions
@@ -49,7 +49,7 @@ class Phase(Enum):
 class Session:
     """Subscriptions, watches, publishes and the health of the connection that carries them."""
 
-    def __init__(self, settings: Settings, can_renew: bool = False) -> None:
+    def __init__(self, settings: Settings, can_renew: bool = False, publisher: str = "") -> None:
         self.settings = settings
         self._can_renew = can_renew  # there is a source of fresh tokens
         self.phase = Phase.AWAY
@@ -61,8 +61,13 @@ class Session:
         self.frames = SentFrames()
         self.subscriptions = Subscriptions()
         self.watches: dict[str, Watching] = {}
+        self.numbering = Numbering(publisher)
         self.publishes = PublishQueue(
-            settings.publish_queue_max, settings.publish_queue_bytes_max, settings.publish_in_flight_max
+            settings.publish_queue_max,
+            settings.publish_queue_bytes_max,
+            settings.publish_in_flight_max,
+            self.numbering,
+            sends_unknown=settings.on_unknown_publish == "resend",
         )
         self.handover = Handover(self.publishes)
         self.liveness = Liveness(settings.ping_interval_ms, settings.answer_timeout_ms)
@@ -110,9 +115,9 @@ class Session:
             self._tell(Unwatch(self._take_id(), watching.selector))
         watching.end(None)
 
-    def publish(self, draft: Draft, settle: Settle) -> Pending:
+    def publish(self, draft: Draft, settle: Settle, *, is_numbered: bool = False) -> Pending:
         self._check_open()
-        return self.publishes.add(draft, settle)
+        return self.publishes.add(draft, settle, is_numbered=is_numbered)
 
     def renew(self, token: str) -> None:
         """Give the server a new token on this connection."""
@@ -282,7 +287,7 @@ class Session:
         elif isinstance(answer, Reply):
             self.publishes.answer(answer.id, Published(answer.position, answer.is_duplicate, answer.ack))
         else:
-            self.publishes.answer(answer.id, _refused(answer))
+            self.publishes.refuse(answer.id, _refused(answer))
         self._move_handover()
 
     def _move_handover(self) -> None:
@@ -303,9 +308,11 @@ class Session:
             self._leave_at = self._now + min(reconnect_after_ms, WISH_MS_MAX)
 
     def _introduce(self, token: str | None) -> None:
-        bytes_max = self.settings.frame_bytes_max
+        bytes_max, publisher = self.settings.frame_bytes_max, self.numbering.publisher or None
+        number = self.numbering.next if publisher else None
         self._command(
-            lambda id: Connect(id, token, CLIENT_NAME, bytes_max), lambda answer: self._connected(answer, token)
+            lambda id: Connect(id, token, CLIENT_NAME, bytes_max, publisher, number),
+            lambda answer: self._connected(answer, token),
         )
 
     def _connected(self, answer: Reply | Refusal, token: str | None) -> None:
@@ -318,6 +325,7 @@ class Session:
             self.id, self.node = answer.session, answer.node
         if answer.ping_interval_ms is not None:
             self.liveness.ping_interval_ms = max(1, answer.ping_interval_ms)
+        self.numbering.is_known = bool(self.numbering.publisher) and answer.has_publisher
         if self.phase is Phase.CONNECTING:
             self.phase = Phase.LIVE
             self.changed()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from ..limits import FRAME_BYTES_MIN, FRAME_BYTES_TOP
 from .arguments import NEVER_MS
+
+OnUnknownPublish = Literal["resend", "raise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,13 @@ class Settings:
     reconnect_first_ms: int = 1_000  # the first try comes within this
     reconnect_max_ms: int = 120_000  # and a later one within this
     positions_save_ms: int = 1_000  # between two savings of positions
+    # A publish without an answer of which the server, restarted or short of memory, cannot know whether it took it.
+    on_unknown_publish: OnUnknownPublish = "resend"  # anew, perhaps as a second message; "raise": AnswerLost
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        if self.on_unknown_publish not in get_args(OnUnknownPublish):
+            raise ValueError(f"on_unknown_publish is {self.on_unknown_publish!r}; it must be resend or raise")
+        for name in (name for name in self.__slots__ if name != "on_unknown_publish"):
             value = getattr(self, name)
             is_time = name.endswith("_ms")
             if isinstance(value, bool) or not isinstance(value, int | float if is_time else int) or not value >= 1:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.client.codec.command import Draft
+from godwit.client.codec.command import Draft, Publish
 from godwit.client.errors import AnswerLost, ClientClosed, PublishQueueFull
-from godwit.client.publishing import ENTRY_BYTES, Frame, PublishQueue
+from godwit.client.publishing import ENTRY_BYTES, Frame, Numbering, PublishQueue
+from godwit.codes import Code
 from godwit.errors import CommandRefused, GodwitError
 from godwit.model import Kind, Published
 
@@ -163,3 +164,91 @@ def test_everything_is_settled_once_and_the_bytes_return_to_nothing(steps: list[
     assert len(publishes) == 0
     assert added - given_up <= len(settled) <= added
     assert publishes._bytes == 0
+
+
+class Rig:
+    def __init__(self, *, sends_unknown: bool = True, is_known: bool = True) -> None:
+        self.numbering = Numbering("0123456789abcdef0123456789abcdef")
+        self.numbering.is_known = is_known
+        self.queue = PublishQueue(100, 1 << 20, 10, self.numbering, sends_unknown=sends_unknown)
+        self.settled: list[Published | GodwitError] = []
+        self._ids = count(1)
+
+    def publish(self) -> None:
+        self.queue.add(Draft("/a", Kind.JSON, b"1"), self.settled.append, is_numbered=True)
+
+    def send(self) -> list[Publish]:
+        return self.queue.send(lambda: next(self._ids))
+
+    def sent(self) -> list[tuple[int | None, int, bool]]:
+        return [(each.number, each.floor, each.is_again) for each in self.send()]
+
+
+def refusal(code: Code) -> CommandRefused:
+    return CommandRefused(code, code.name, "", retry=False)
+
+
+def test_numbers_rise_and_the_floor_is_the_oldest_without_an_answer() -> None:
+    rig = Rig()
+    for _ in range(2):
+        rig.publish()
+    assert rig.sent() == [(1, 1, False), (2, 1, False)]
+    rig.queue.answer(2, Published(None))
+    rig.publish()
+    assert rig.sent() == [(3, 1, False)]
+    rig.queue.answer(1, Published(None))
+    rig.publish()
+    assert rig.sent() == [(4, 3, False)]
+
+
+def test_after_a_loss_a_number_is_sent_again_and_one_that_was_not_sent_is_new() -> None:
+    rig = Rig()
+    for _ in range(2):
+        rig.publish()
+    rig.send()
+    rig.queue.answer(1, Published(None))
+    rig.queue.lost()
+    rig.publish()
+    assert rig.sent() == [(2, 2, True), (3, 2, False)]
+
+
+@pytest.mark.parametrize("code", [Code.REPEAT_UNKNOWN, Code.NUMBER_TOO_OLD])
+def test_what_the_server_cannot_know_is_sent_anew_under_a_new_number(code: Code) -> None:
+    rig = Rig()
+    rig.publish()
+    rig.send()
+    rig.queue.lost()
+    assert rig.sent() == [(1, 1, True)]
+    rig.queue.refuse(2, refusal(code))
+    assert rig.settled == []
+    assert rig.sent() == [(2, 2, False)]
+
+
+def test_what_the_server_cannot_know_fails_where_that_is_wanted() -> None:
+    rig = Rig(sends_unknown=False)
+    rig.publish()
+    rig.send()
+    rig.queue.refuse(1, refusal(Code.REPEAT_UNKNOWN))
+    assert isinstance(rig.settled[0], AnswerLost)
+
+
+def test_one_refused_by_a_draining_server_is_new_to_the_next() -> None:
+    rig = Rig()
+    rig.publish()
+    rig.send()
+    rig.queue.put_back(1)
+    assert rig.sent() == [(2, 2, False)]
+
+
+@pytest.mark.parametrize("sends_unknown", [True, False])
+def test_without_room_for_numbers_new_ones_have_keys_and_sent_ones_are_unknown(sends_unknown: bool) -> None:
+    rig = Rig(sends_unknown=sends_unknown)
+    rig.publish()
+    rig.send()
+    rig.queue.lost()
+    rig.numbering.is_known = False
+    rig.publish()
+    keys = [(each.number, each.draft.key) for each in rig.send()]
+    new = (None, "0123456789abcdef.1")
+    assert keys == ([new, (None, "0123456789abcdef.2")] if sends_unknown else [new])
+    assert [type(each) for each in rig.settled] == ([] if sends_unknown else [AnswerLost])

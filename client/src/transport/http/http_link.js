@@ -266,7 +266,7 @@ export class HttpLink {
     else if ("unsubscribe" in command) this.#unsubscribe(id, command.unsubscribe);
     else if ("connect" in command) {
       this.#token = command.connect.token ?? null;
-      this.#prove({ id, ok: "connected", ping_interval_ms: this.#silenceMs });
+      this.#prove({ id, ok: "connected", publisher: false, ping_interval_ms: this.#silenceMs });
     } else if ("ping" in command) this.#prove({ id, ok: "pong" });
     else if ("unwatch" in command) this.#unwatch(id, command.unwatch);
     else if ("watch" in command && this.#way === "sse") this.#watch(new Watched(command));

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use super::kind;
 use super::varint::Values;
-use crate::codec::json::{check_connect, check_frame_bytes, check_key, parse_resume_token};
+use crate::codec::json::{
+    check_connect, check_frame_bytes, check_key, check_numbered, check_publisher, parse_resume_token,
+};
 use crate::codec::{Bounds, too_many};
 use crate::codes::Code;
-use crate::command::{Ack, Command, Connect, Id, Publish, Refusal, Subscribe};
+use crate::command::{Ack, Command, Connect, Id, Numbered, Publish, Refusal, Subscribe};
 use crate::json::{self, JsonFault};
 use crate::limits::Limits;
 use crate::message::Kind;
@@ -101,13 +103,16 @@ fn flags(values: &mut Values<'_>, known: u8) -> Result<u8, Refusal> {
 }
 
 fn connect<'a>(values: &mut Values<'a>) -> Parsed<'a> {
-    let flags = flags(values, 0x07)?;
+    let flags = flags(values, 0x1f)?;
     let token = string_if(flags & 1 != 0, values)?;
     let client = string_if(flags & 2 != 0, values)?;
-    let number = if flags & 4 == 0 { None } else { Some(values.varint().ok_or_else(malformed)?) };
+    let bytes = if flags & 4 == 0 { None } else { Some(values.varint().ok_or_else(malformed)?) };
+    let publisher = string_if(flags & 8 != 0, values)?;
+    let number = if flags & 0x10 == 0 { None } else { Some(values.varint().ok_or_else(malformed)?) };
     check_connect(token.as_deref(), client.as_deref())?;
-    let frame_bytes_max = number.map(check_frame_bytes).transpose()?;
-    Ok(Command::Connect(Connect { token, client, frame_bytes_max }))
+    check_publisher(publisher.as_deref(), number)?;
+    let frame_bytes_max = bytes.map(check_frame_bytes).transpose()?;
+    Ok(Command::Connect(Connect { token, client, frame_bytes_max, publisher, number }))
 }
 
 fn subscribe<'a>(values: &mut Values<'a>, bounds: Bounds) -> Result<Subscribe<'a>, Refusal> {
@@ -150,7 +155,7 @@ fn subscribe<'a>(values: &mut Values<'a>, bounds: Bounds) -> Result<Subscribe<'a
 }
 
 fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusal> {
-    let flags = flags(&mut values, 0x1f)?;
+    let flags = flags(&mut values, 0x7f)?;
     let options = values.byte().ok_or_else(malformed)?;
     let subject = string(&mut values)?;
     let key = string_if(flags & 4 != 0, &mut values)?;
@@ -158,6 +163,7 @@ fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusa
         check_key(key)?;
     }
     let reply_to = string_if(flags & 8 != 0, &mut values)?;
+    let numbered = numbered(flags, key.is_some(), &mut values)?;
     let kind = match flags & 3 {
         0 => Kind::Json,
         1 => Kind::Text,
@@ -178,7 +184,18 @@ fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusa
         _ => return Err(malformed()),
     };
     let content = Cow::Borrowed(values.0);
-    Ok(Publish { subject, kind, content, retain, is_guaranteed: flags & 0x10 == 0, key, reply_to, ack })
+    Ok(Publish { subject, kind, content, retain, is_guaranteed: flags & 0x10 == 0, key, numbered, reply_to, ack })
+}
+
+fn numbered(flags: u8, has_key: bool, values: &mut Values<'_>) -> Result<Option<Numbered>, Refusal> {
+    if flags & 0x60 == 0 {
+        return Ok(None);
+    }
+    if flags & 0x20 == 0 {
+        return Err(malformed());
+    }
+    let (number, floor) = values.varint().zip(values.varint()).ok_or_else(malformed)?;
+    check_numbered(Numbered { number, floor, is_again: flags & 0x40 != 0 }, flags & 0x10 == 0, has_key).map(Some)
 }
 
 /// Content that comes as bytes is what it says it is.

@@ -172,12 +172,15 @@ pub(in crate::codec) fn put_reply(out: &mut Vec<u8>, id: &Id, reply: &Reply<'_>)
     // A text id cannot come from this wire; 0 is the absence of one.
     let id = if let Id::Number(number) = id { number.unsigned_abs() } else { 0 };
     websocket::binary(out, SMALL_BYTES, |out| match *reply {
-        Reply::Connected { session, node, time_ms, ping_interval_ms } => {
+        Reply::Connected { session, node, time_ms, ping_interval_ms, lacks_publisher } => {
             begin(out, kind::CONNECTED, id);
             put_string(out, session);
             put_string(out, node);
             put(out, time_ms);
             put(out, ping_interval_ms);
+            if lacks_publisher {
+                out.push(1);
+            }
         }
         Reply::Subscribed { selector, at, outcome, count } => {
             begin(out, kind::SUBSCRIBED, id);

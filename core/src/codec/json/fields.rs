@@ -18,7 +18,7 @@ pub(super) enum Verb {
     Unwatch,
 }
 
-/// A field beside verb and id. The order is that of `NAMES`; the first eight belong to `publish`, the others to `subscribe`.
+/// A field beside verb and id. The order is that of `NAMES`; the first eleven belong to `publish`, the others to `subscribe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Content,
@@ -29,6 +29,9 @@ pub(super) enum Field {
     Key,
     ReplyTo,
     Ack,
+    Number,
+    Floor,
+    Again,
     After,
     Since,
     Last,
@@ -37,7 +40,7 @@ pub(super) enum Field {
     ConflateMs,
 }
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 17] = [
     "content",
     "text",
     "bytes",
@@ -46,6 +49,9 @@ const NAMES: [&str; 14] = [
     "key",
     "reply_to",
     "ack",
+    "number",
+    "floor",
+    "again",
     "after",
     "since",
     "last",
@@ -53,8 +59,11 @@ const NAMES: [&str; 14] = [
     "on_gap",
     "conflate_ms",
 ];
-const OF_PUBLISH: u16 = 0x00ff;
-const OF_SUBSCRIBE: u16 = 0x3f00;
+const OF_PUBLISH: u32 = 0x0000_07ff;
+const OF_SUBSCRIBE: u32 = 0x0001_f800;
+
+/// Highest number of a publish: what a double holds exactly.
+pub(in crate::codec) const PUBLISH_NUMBER_MAX: u64 = (1 << 53) - 1;
 
 enum Name {
     Id,
@@ -80,6 +89,9 @@ fn name(key: &str) -> Option<Name> {
         "key" => Name::Field(Field::Key),
         "reply_to" => Name::Field(Field::ReplyTo),
         "ack" => Name::Field(Field::Ack),
+        "number" => Name::Field(Field::Number),
+        "floor" => Name::Field(Field::Floor),
+        "again" => Name::Field(Field::Again),
         "after" => Name::Field(Field::After),
         "since" => Name::Field(Field::Since),
         "last" => Name::Field(Field::Last),
@@ -179,6 +191,15 @@ impl<'a> Fields<'a> {
             }
         }
     }
+}
+
+/// A publish's number, or its floor.
+pub(super) fn publish_number(name: &str, raw: &str) -> Result<u64, Refusal> {
+    let is_plain = raw.bytes().all(|byte| byte.is_ascii_digit());
+    raw.parse()
+        .ok()
+        .filter(|number| is_plain && (1..=PUBLISH_NUMBER_MAX).contains(number))
+        .ok_or_else(|| wrong_type(name, "an integer from 1 to 9007199254740991"))
 }
 
 pub(super) fn wrong_type(field: &str, wanted: &str) -> Refusal {

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::fields::{Field, Fields, Verb, cut, refuse_json, wrong_type};
+use super::fields::{Field, Fields, PUBLISH_NUMBER_MAX, Verb, cut, publish_number, refuse_json, wrong_type};
 use crate::codec::{Bounds, too_many};
 use crate::codes::Code;
-use crate::command::{Ack, Command, Connect, Id, Publish, Refusal, Subscribe};
+use crate::command::{Ack, Command, Connect, Id, Numbered, Publish, Refusal, Subscribe};
 use crate::json::{self, Elements, Members};
 use crate::limits::{
-    CLIENT_BYTES_MAX, FRAME_BYTES_MIN, FRAME_BYTES_TOP, ID_BYTES_MAX, KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX,
-    TOKEN_BYTES_MAX,
+    CLIENT_BYTES_MAX, FRAME_BYTES_MIN, FRAME_BYTES_TOP, ID_BYTES_MAX, KEY_BYTES_MAX, Limits, PUBLISHER_BYTES_MAX,
+    PUBLISHER_BYTES_MIN, RESUME_TOKEN_BYTES_MAX, TOKEN_BYTES_MAX,
 };
 use crate::message::Kind;
 use crate::position::{Position, ResumeToken};
@@ -103,6 +103,7 @@ fn command<'a>(fields: &Fields<'a>, bounds: Bounds) -> Parsed<'a> {
 
 fn connect(value: &str) -> Parsed<'_> {
     let (mut token, mut client, mut frame_bytes_max) = (None, None, None);
+    let (mut publisher, mut number) = (None, None);
     if !value.starts_with('{') {
         return Err(wrong_type("connect", "an object"));
     }
@@ -112,6 +113,8 @@ fn connect(value: &str) -> Parsed<'_> {
         let is_repeated = match &*json::unescape(raw) {
             "token" => token.replace(text.ok_or_else(|| wrong_type("token", "a string"))?).is_some(),
             "client" => client.replace(text.ok_or_else(|| wrong_type("client", "a string"))?).is_some(),
+            "publisher" => publisher.replace(text.ok_or_else(|| wrong_type("publisher", "a string"))?).is_some(),
+            "number" => number.replace(publish_number("number", value)?).is_some(),
             "frame_bytes_max" => frame_bytes_max.replace(frame_bytes(value)?).is_some(),
             other => {
                 return Err(Refusal::new(Code::FieldUnknown, format!("connect has no field {}", cut(other))));
@@ -122,7 +125,51 @@ fn connect(value: &str) -> Parsed<'_> {
         }
     }
     check_connect(token.as_deref(), client.as_deref())?;
-    Ok(Command::Connect(Connect { token, client, frame_bytes_max }))
+    check_publisher(publisher.as_deref(), number)?;
+    Ok(Command::Connect(Connect { token, client, frame_bytes_max, publisher, number }))
+}
+
+/// What both wires hold the publisher of a `connect` to.
+pub(in crate::codec) fn check_publisher(publisher: Option<&str>, number: Option<u64>) -> Result<(), Refusal> {
+    let Some(publisher) = publisher else {
+        let is_alone = number.is_some();
+        return if is_alone { Err(Refusal::new(Code::FieldInvalid, "number without publisher")) } else { Ok(()) };
+    };
+    if !(PUBLISHER_BYTES_MIN..=PUBLISHER_BYTES_MAX).contains(&publisher.len()) || publisher.contains(char::is_control) {
+        let (least, most) = (PUBLISHER_BYTES_MIN, PUBLISHER_BYTES_MAX);
+        return Err(wrong_type("publisher", &format!("{least} to {most} bytes without control characters")));
+    }
+    Ok(())
+}
+
+/// What both wires hold a numbered publish to.
+pub(in crate::codec) fn check_numbered(
+    numbered: Numbered,
+    is_guaranteed: bool,
+    has_key: bool,
+) -> Result<Numbered, Refusal> {
+    if !is_guaranteed || has_key {
+        return Err(Refusal::new(Code::FieldInvalid, "a publish with a key, and a standard one, has no number"));
+    }
+    if !(1..=PUBLISH_NUMBER_MAX).contains(&numbered.number) {
+        return Err(wrong_type("number", "an integer from 1 to 9007199254740991"));
+    }
+    if numbered.floor > numbered.number {
+        return Err(Refusal::new(Code::FieldInvalid, "floor is above number: a settled publish is not sent again"));
+    }
+    Ok(numbered)
+}
+
+fn numbered(fields: &Fields<'_>, is_guaranteed: bool) -> Result<Option<Numbered>, Refusal> {
+    let read = |field, name| fields.raw(field).map(|raw| publish_number(name, raw)).transpose();
+    let (number, floor) = (read(Field::Number, "number")?, read(Field::Floor, "floor")?);
+    let is_again = fields.truth(Field::Again)?;
+    let Some(number) = number else {
+        let is_alone = floor.is_some() || is_again.is_some();
+        return if is_alone { Err(Refusal::new(Code::FieldInvalid, "floor and again need number")) } else { Ok(None) };
+    };
+    let numbered = Numbered { number, floor: floor.unwrap_or(0), is_again: is_again.unwrap_or(false) };
+    check_numbered(numbered, is_guaranteed, fields.raw(Field::Key).is_some()).map(Some)
 }
 
 fn frame_bytes(raw: &str) -> Result<u32, Refusal> {
@@ -156,13 +203,15 @@ fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>
     if let Some(key) = &key {
         check_key(key)?;
     }
+    let is_guaranteed = fields.truth(Field::Guaranteed)?.unwrap_or(true);
     Ok(Publish {
         subject,
         kind,
         content,
         retain: fields.truth(Field::Retain)?,
-        is_guaranteed: fields.truth(Field::Guaranteed)?.unwrap_or(true),
+        is_guaranteed,
         key,
+        numbered: numbered(fields, is_guaranteed)?,
         reply_to: fields.text(Field::ReplyTo)?,
         ack: match fields.raw(Field::Ack) {
             None | Some("\"cached\"") => Ack::Cached,

@@ -216,13 +216,16 @@ pub(in crate::codec) fn put_reply_object(out: &mut Vec<u8>, id: &Id, reply: &Rep
     out.push(b'{');
     put_id(out, id);
     match *reply {
-        Reply::Connected { session, node, time_ms, ping_interval_ms } => {
+        Reply::Connected { session, node, time_ms, ping_interval_ms, lacks_publisher } => {
             put_text(out, "\"ok\":\"connected\",\"session\":", session);
             put_text(out, ",\"node\":", node);
             put(out, ",\"time\":");
             put_number(out, time_ms);
             put(out, ",\"ping_interval_ms\":");
             put_number(out, ping_interval_ms);
+            if lacks_publisher {
+                put(out, ",\"publisher\":false");
+            }
         }
         Reply::Subscribed { selector, at, outcome, count } => {
             put_text(out, "\"ok\":\"subscribed\",\"subject\":", selector);

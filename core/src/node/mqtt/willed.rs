@@ -105,6 +105,7 @@ impl Willed {
             bytes: bytes.into(),
             mqtt: Some(FromMqtt { qos: Qos::from_bits(self.qos)?, publisher, expiry_s: self.expiry_s }),
             key: None,
+            numbered: None,
             ack: Ack::Cached,
             owns_reply: false,
             origin: 0,

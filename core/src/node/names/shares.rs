@@ -15,23 +15,23 @@ pub struct Owner(u64);
 
 /// How many places each holder has.
 #[derive(Debug, Default)]
-pub(super) struct Shares(HashMap<Owner, u32>);
+pub(in crate::node) struct Shares(HashMap<Owner, u32>);
 
 impl Shares {
     /// Whether a holder may have one more place of `max`, of which `len` are taken.
-    pub(super) fn check(&self, owner: Owner, len: usize, max: usize) -> Result<(), Code> {
+    pub(in crate::node) fn check(&self, owner: Owner, len: usize, max: usize) -> Result<(), Code> {
         let is_free = owner == Owner::default() || max < PLACES_MIN || len < max - max / 5;
         let held = self.0.get(&owner).map_or(0, |count| *count as usize);
         if is_free || held < max / 100 { Ok(()) } else { Err(Code::ShareExceeded) }
     }
 
-    pub(super) fn add(&mut self, owner: Owner) {
+    pub(in crate::node) fn add(&mut self, owner: Owner) {
         if owner != Owner::default() {
             *self.0.entry(owner).or_default() += 1;
         }
     }
 
-    pub(super) fn remove(&mut self, owner: Owner) {
+    pub(in crate::node) fn remove(&mut self, owner: Owner) {
         if let Some(count) = self.0.get_mut(&owner) {
             *count -= 1;
             if *count == 0 {

@@ -36,7 +36,7 @@ impl Shard {
         self.make_ready(socket);
         if upgrade.token.is_some() || !upgrade.wire.is_mqtt() && self.is_known_by_certificate(socket) {
             let token = upgrade.token.as_deref().map(Cow::Borrowed);
-            let step = self.connect(socket, &Id::None, &Connect { token, client: None, frame_bytes_max: None });
+            let step = self.connect(socket, &Id::None, &Connect { token, ..Connect::default() });
             self.after_step(socket, step, &[], 0);
         }
         if !behind.is_empty() {

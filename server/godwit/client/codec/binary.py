@@ -112,14 +112,8 @@ def _after_type(frame: bytes) -> Reader:
 
 def _written(command: Command) -> bytes:
     match command:
-        case Connect(id, token, client, frame_bytes_max):
-            writer = _begun(0x40, id)
-            writer.byte(0x02 | (0 if token is None else 0x01) | (0 if frame_bytes_max is None else 0x04))
-            if token is not None:
-                writer.string(token)
-            writer.string(client)
-            if frame_bytes_max is not None:
-                writer.varint(frame_bytes_max)
+        case Connect():
+            writer = _connect(command)
         case Subscribe():
             writer = _subscribe(command)
         case Unsubscribe(id, selector):
@@ -141,6 +135,27 @@ def _written(command: Command) -> bytes:
 def _begun(type: int, id: int) -> Writer:
     writer = Writer(type)
     writer.varint(id)
+    return writer
+
+
+def _connect(command: Connect) -> Writer:
+    writer = _begun(0x40, command.id)
+    writer.byte(
+        0x02
+        | (0 if command.token is None else 0x01)
+        | (0 if command.frame_bytes_max is None else 0x04)
+        | (0 if command.publisher is None else 0x08)
+        | (0 if command.number is None else 0x10)
+    )
+    if command.token is not None:
+        writer.string(command.token)
+    writer.string(command.client)
+    if command.frame_bytes_max is not None:
+        writer.varint(command.frame_bytes_max)
+    if command.publisher is not None:
+        writer.string(command.publisher)
+    if command.number is not None:
+        writer.varint(command.number)
     return writer
 
 
@@ -185,6 +200,8 @@ def _publish(command: Publish) -> Writer:
         | (0x04 if draft.key is not None else 0)
         | (0x08 if draft.reply_to is not None else 0)
         | (0 if draft.guaranteed else 0x10)
+        | (0 if command.number is None else 0x20)
+        | (0x40 if command.is_again else 0)
     )
     writer.byte(RETAIN[draft.retain] | ACKS[draft.ack])
     writer.string(draft.subject)
@@ -192,13 +209,18 @@ def _publish(command: Publish) -> Writer:
         writer.string(draft.key)
     if draft.reply_to is not None:
         writer.string(draft.reply_to)
+    if command.number is not None:
+        writer.varint(command.number)
+        writer.varint(command.floor)
     writer.rest(draft.content)
     return writer
 
 
 def _connected(reader: Reader) -> Told:
     id, session, node, _time = reader.varint(), reader.string(), reader.string(), reader.varint()
-    return Reply(id, "connected", session=session, node=node, ping_interval_ms=reader.varint())
+    beats, flags = reader.varint(), reader.rest()
+    has_publisher = not (flags and flags[0] & 0x01)
+    return Reply(id, "connected", session=session, node=node, ping_interval_ms=beats, has_publisher=has_publisher)
 
 
 def _subscribed(reader: Reader) -> Told:

@@ -19,6 +19,8 @@ class Connect:
     token: str | None
     client: str
     frame_bytes_max: int | None = None
+    publisher: str | None = None
+    number: int | None = None  # the first that this publisher has not used
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,9 @@ class Publish:
     id: int
     draft: Draft
     is_alone: bool = False  # in a frame of its own, because the server refused one that held others too
+    number: int | None = None  # among the publishes of this client
+    floor: int = 0  # no number below it is sent again
+    is_again: bool = False  # it was sent before, and has no answer
 
 
 @dataclass(frozen=True, slots=True)

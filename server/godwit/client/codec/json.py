@@ -44,6 +44,7 @@ class _Read(msgspec.Struct, omit_defaults=True):
     outcome: str | None = None
     count: int | None = None
     duplicate: bool = False
+    publisher: bool = True
     ack: str | None = None
     session: str | None = None
     node: str | None = None
@@ -91,8 +92,9 @@ class JsonEncoding:
 
 def _written(command: Connect | Subscribe | Unsubscribe | Ping | Watch | Unwatch) -> bytes:
     match command:
-        case Connect(id, token, client, frame_bytes_max):
-            fields = {"client": client, "token": token, "frame_bytes_max": frame_bytes_max}
+        case Connect(id):
+            names = ("client", "token", "frame_bytes_max", "publisher", "number")
+            fields = {name: getattr(command, name) for name in names}
             return _to_json({"id": id, "connect": {name: value for name, value in fields.items() if value is not None}})
         case Subscribe():
             return _to_json(_subscribe(command))
@@ -140,6 +142,12 @@ def _publish(command: Publish) -> bytes:
         written["retain"] = draft.retain
     if not draft.guaranteed:
         written["guaranteed"] = False
+    if command.number is not None:
+        written["number"] = command.number
+        if command.floor:
+            written["floor"] = command.floor
+        if command.is_again:
+            written["again"] = True
     for name, value in (("key", draft.key), ("reply_to", draft.reply_to), ("ack", draft.ack)):
         if value is not None:
             written[name] = value
@@ -164,6 +172,7 @@ def _told(read: _Read) -> Told | None:
             read.session,
             read.node,
             beats,
+            read.publisher,
         )
     if read.resume_token is not None:
         return Marked(read.resume_token, read.pattern or "")

@@ -21,6 +21,7 @@ class Reply:
     session: str | None = None
     node: str | None = None
     ping_interval_ms: int | None = None
+    has_publisher: bool = True  # false: the server has no room for this client's numbers
 
 
 @dataclass(frozen=True, slots=True)
