@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 /// Descriptors that no connection of a client gets, because others need them as well: the admin port's, the journal's files. Of a
 /// process that may have very few, an eighth.
-const KEPT: u64 = 32;
+const KEPT: u64 = 96;
 
 fn get() -> io::Result<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

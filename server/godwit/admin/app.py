@@ -6,14 +6,16 @@ monitoring's. Never public by default; every list is paged, so that a million su
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
+from dataclasses import replace
 
 from aiohttp import web
 
 from ..config import Address
+from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
-from ..config.tree import AdminConfig
 from ..errors import ConfigInvalid, ListenFailed
 from . import (
     changes,
@@ -32,6 +34,7 @@ from . import (
 from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
+from .listener.connection import AdminConnection, Connections
 from .openapi import route as openapi
 from .turn import Turn
 from .view import NodeView
@@ -47,20 +50,32 @@ class AdminPort:
     def __init__(self, config: AdminConfig, view: NodeView, guard: Guard, alter: Changes, *, tls: TlsConfig) -> None:
         self._config = config
         self._tls = make_tls_context(tls) if config.tls else None
+        self._connections = Connections()
+        count_node = view.count
+        view = replace(view, count=lambda: {**count_node(), **self._connections.count()})
         self._app = build_app(config, view, guard, alter)
         self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
 
     async def start(self) -> Address:
         """Opens the port; returns what was bound; raises ListenFailed."""
         wanted = self._config.address
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0, handle_signals=False)
         await self._runner.setup()
+        server, request_s = self._runner.server, self._config.request_ms_max / 1000
+        assert server is not None, "setup makes one"
         try:
-            await web.TCPSite(self._runner, wanted.host, wanted.port, ssl_context=self._tls).start()
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: AdminConnection(server, self._connections, request_s),
+                wanted.host,
+                wanted.port,
+                ssl=self._tls,
+                ssl_handshake_timeout=request_s if self._tls else None,
+            )
         except OSError as error:
             await self._runner.cleanup()
             raise ListenFailed("admin", str(wanted), error.strerror or str(error)) from error
-        host, port = self._runner.addresses[0][:2]
+        host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
 
     def try_certificates(self, tls: TlsConfig) -> None:
@@ -75,6 +90,8 @@ class AdminPort:
 
     async def stop(self) -> None:
         """Closes the port."""
+        if self._server is not None:
+            self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -104,24 +121,40 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
     async def protect(request: web.Request, handler: console.Handler) -> web.StreamResponse:
         is_health = request.path in health.PATHS  # probes ask by addresses and names of their own, or by none
         if not is_health and not is_host_allowed(request.headers.get("Host", ""), config.hosts):
-            return refuse(403, "this admin port does not go by that name; list it in admin.hosts")
+            return refuse(403, "the admin port does not answer to this Host; list its name in admin.hosts")
         if request.path in CLIENT_PATHS:
             return refuse(421, "this is the admin port; clients connect to the client port (client.address)")
         refused = guard.check(request.method, request.path, request.headers, request.remote or "")
         if refused is not None:
             return refuse(refused.status, refused.reason)
         try:
+            async with asyncio.timeout(config.request_ms_max / 1000):
+                await request.read()
             response = await handler(request)
         except web.HTTPException as error:
             response = refuse(error.status, error.reason)
             if "Allow" in error.headers:
                 response.headers["Allow"] = error.headers["Allow"]
+        except TimeoutError:
+            response = refuse(408, "the rest of the request did not come in time (admin.request_ms_max)")
+            response.force_close()
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return response
 
-    app = web.Application(middlewares=[protect], client_max_size=REQUEST_BYTES_MAX)
+    @web.middleware
+    async def attend(request: web.Request, handler: console.Handler) -> web.StreamResponse:
+        connection = request.protocol
+        if not isinstance(connection, AdminConnection):
+            return await handler(request)
+        connection.begin()
+        try:
+            return await handler(request)
+        finally:
+            connection.end()
+
+    app = web.Application(middlewares=[attend, protect], client_max_size=REQUEST_BYTES_MAX)
     app.on_response_prepare.append(_hide_software)
     health.add_routes(app.router, view)
     metrics.add_routes(app.router, view)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.tree import AdminConfig
+from ..config.admin import AdminConfig
 from ..errors import ConfigInvalid
 
 TRIES_MAX, TRIES_WINDOW_S = 10, 60.0

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..limits import LIMITS
 from ..subject import check_pattern
+from .admin import AdminConfig
 from .audit import AuditConfig
 from .demo import DemoConfig
 from .dispatch import DispatchConfig, DispatchEmailConfig, DispatchLimits
@@ -112,22 +113,6 @@ class MqttConfig:
         "What happens to a publish of MQTT 3.1.1 that cannot be kept: close the connection, or acknowledge and drop it.",
         choices=("close", "drop"),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class AdminConfig:
-    """The admin port: health, metrics, statistics, the console. Not for the public."""
-
-    address: Address = option(Address("127.0.0.1", 8801), "Where operators and monitoring connect.")
-    hosts: tuple[str, ...] = option(
-        (), "Further names the admin port answers to in the Host header, beside its own address and localhost."
-    )
-    token: str = option(
-        "", "What changes something through this port must show it; empty: nothing can be changed.", is_secret=True
-    )
-    token_file: str = option("", "A file with that token, instead.")
-    tls: bool = option(False, "The admin port speaks TLS, with the certificates of [tls].")
-    token_for_reads: bool = option(False, "Reading needs the token too, but for /health.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,3 +193,16 @@ AUDIT_FIGURES = (
     MetricSpec("audit_behind", Kind.GAUGE, "events", "Events that wait for audits."),
 )
 """Python's own counts of users' audits, all together."""
+
+ADMIN_FIGURES = (
+    MetricSpec(
+        "admin_requests_malformed", Kind.COUNTER, "requests", "Requests to the admin port that were not valid HTTP."
+    ),
+    MetricSpec(
+        "admin_connections_evicted",
+        Kind.COUNTER,
+        "connections",
+        "Connections to the admin port that were closed to make room for others.",
+    ),
+)
+"""Python's own counts of the admin port."""

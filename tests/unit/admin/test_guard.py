@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from godwit.admin.guard import TRIES_MAX, Guard, is_own_page, read_admin_token
-from godwit.config.tree import AdminConfig
+from godwit.config.admin import AdminConfig
 from godwit.errors import ConfigInvalid
 
 TOKEN = "an-admin-token-of-length"
