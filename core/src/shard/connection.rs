@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::access::{Door, Excess, Prepaid, Reasked};
 use super::http::Exchange;
-use super::mqtt::Mqtt;
+use super::mqtt::{Mqtt, Stage};
 use super::outbound::Rest;
 use crate::account::{Member, Purse};
 use crate::codec::Wire;
@@ -333,6 +333,18 @@ impl Connection {
     /// What it needs that speaks HTTP.
     pub(super) fn exchange(&mut self) -> &mut Exchange {
         self.details().exchange.get_or_insert_default()
+    }
+
+    /// Whether it waits between requests, or has never said a word: nothing of its peer's is under way.
+    pub(super) fn has_asked_nothing(&self) -> bool {
+        let is_open_to_ask = match &self.mqtt {
+            Some(mqtt) => mqtt.stage == Stage::Fresh && mqtt.held.is_empty(),
+            None => self.phase == Phase::Http,
+        };
+        let is_idle = |details: &Details| {
+            details.exchange.is_none() && details.half_since_ms.is_none() && details.held.is_empty()
+        };
+        is_open_to_ask && !self.is_asking && self.private.is_empty() && self.details.as_deref().is_none_or(is_idle)
     }
 
     /// Whether a stream's frames can be handed to the socket right now.

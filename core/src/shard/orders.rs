@@ -1,8 +1,7 @@
 //! What the server decided, carried out: rights granted or refused, connections closed, the drain. Owns the drain's
 //! course: clients are told when to reconnect, spread over time, and what is left at the end is closed.
 use super::access::{Doors, Excess};
-use super::connection::Access;
-use super::connection::Phase;
+use super::connection::{Access, Connection, Phase};
 use super::mqtt::put_notice;
 use super::{Outlet, Shard};
 use crate::account::Bounds;
@@ -21,6 +20,9 @@ use crate::subject::Selector;
 
 /// When to look again whether somebody else has left.
 const QUOTA_AFTER_MS: u32 = 5_000;
+
+/// How long a peer has to answer the close at the end of a drain, where `close_ms_max` gives it longer.
+const LAST_CLOSE_MS: u64 = 500;
 
 /// A drain under way.
 #[derive(Debug)]
@@ -194,6 +196,9 @@ impl Shard {
                 put_notice(connection, &Push::Draining { reconnect_after_ms });
                 self.make_ready(socket);
             }
+            if self.connections.get(socket).is_some_and(Connection::has_asked_nothing) {
+                self.begin_close(socket, Code::Draining as u16, "");
+            }
         }
         let deadline_ms = self.now.mono_ms + grace_ms;
         self.drain = Some(Drain { deadline_ms, spread_ms, is_reported: false, is_closing: false });
@@ -216,6 +221,7 @@ impl Shard {
             for socket in sockets {
                 let reconnect_after_ms = self.reconnect_after_ms(socket, spread_ms);
                 self.close_until(socket, Code::Draining, "", Some(reconnect_after_ms));
+                self.hurry_close(socket, LAST_CLOSE_MS);
             }
         }
         if let Some(drain) = &mut self.drain

@@ -125,6 +125,14 @@ impl Shard {
         self.make_ready(socket);
     }
 
+    /// Gives the peer of a connection that is closing at most so long from now on.
+    pub(super) fn hurry_close(&mut self, socket: u32, most_ms: u64) {
+        let until_ms = self.now.mono_ms + most_ms;
+        if let Some(close) = self.connections.get_mut(socket).and_then(|c| c.details().close.as_mut()) {
+            close.deadline_ms = close.deadline_ms.min(until_ms);
+        }
+    }
+
     /// While closing, only the peer's own close matters.
     pub(super) fn await_close(&mut self, socket: u32, mut input: &mut [u8]) {
         let settings = std::sync::Arc::clone(&self.settings);

@@ -1,6 +1,7 @@
 //! Sessions and joins through a whole node of values: what a client asks and what it is told, point by point.
 
 use crate::world::{World, open_settings};
+use godwit_core::report::{Order, Report};
 use serde_json::{Value, json};
 
 fn both(test: impl Fn(bool)) {
@@ -254,7 +255,7 @@ fn interest_is_told_as_state_then_changes() {
 fn a_drain_tells_everybody_and_closes_who_stays() {
     let mut world = World::new(open_settings(), 1, true);
     let reader = world.connect(0);
-    world.order(0, godwit_core::report::Order::Drain { grace_ms: 1000, spread_ms: 500 });
+    world.order(0, Order::Drain { grace_ms: 1000, spread_ms: 500 });
     world.turn_all();
     let heard = world.heard(reader);
     assert_eq!(heard[0]["notice"], "draining");
@@ -262,6 +263,27 @@ fn a_drain_tells_everybody_and_closes_who_stays() {
     world.advance(1500);
     world.turn_all();
     assert_eq!(world.heard(reader), [json!({"close": 4200})]);
+}
+
+#[test]
+fn a_drain_does_not_wait_for_who_never_speaks() {
+    let mut world = World::new(open_settings(), 1, true);
+    let drained = |world: &mut World| world.reports().iter().any(|report| matches!(report, Report::Drained { .. }));
+    let (mute, stubborn) = (world.accept(0), world.connect(0));
+    let asking = world.accept(0);
+    world.bytes(asking, b"GET /v1/snapshot?subject=/a HTTP/1.1\r\nHost: a\r\n");
+    world.order(0, Order::Drain { grace_ms: 1000, spread_ms: 500 });
+    world.turn_all();
+    assert!(world.socket(mute).is_closed, "nothing of it is under way");
+    assert!(!world.socket(stubborn).is_closed && !world.socket(asking).is_closed);
+    assert!(!drained(&mut world));
+    // At the end of the grace it is told, and it does not answer the close.
+    for _ in 0..7 {
+        world.advance(250);
+        world.turn_all();
+    }
+    assert!(world.socket(stubborn).is_closed && world.socket(asking).is_closed);
+    assert!(drained(&mut world));
 }
 
 #[test]
