@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from .signals.hangups import EARLY
+
 
 def main() -> None:
+    if "serve" in sys.argv[1:2]:
+        EARLY.hold()  # a node whose configuration changes while it starts reloads, and is not ended
     try:
         from .cli import main as command  # takes most of the time until a command begins
     except KeyboardInterrupt:

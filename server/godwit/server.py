@@ -136,7 +136,7 @@ class Node:
         try:
             await self._start_authorizer()
             await self.audits.start()
-            listening = self.engine.start()
+            listening = await asyncio.to_thread(self.engine.start)  # a long journal must not hold up signals
             self._is_listening = True
             asyncio.get_running_loop().add_reader(self.engine.report_fd(), self._take_reports)
             self.monitor.start()

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +168,60 @@ async def test_a_data_directory_keeps_epochs_rising_and_is_one_nodes(tmp_path: P
             assert (code, output) == (2, "") and "is in use by another node" in errors
             await node.kill()
     assert epochs[1] > epochs[0] + 1_000_000, "also a clock that was set back by minutes gives no epoch twice"
+
+
+SLOW_AUTHORIZER = """
+import asyncio, pathlib, sys
+from godwit.access import Authorizer, Refusal
+
+class Slow(Authorizer):
+    async def start(self):
+        print("it begins", file=sys.stderr, flush=True)
+        while not pathlib.Path({go!r}).exists():
+            await asyncio.sleep(0.01)
+
+    async def connect(self, question):
+        return Refusal("nobody")
+"""
+
+
+@asynccontextmanager
+async def starting_node(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A node whose authorizer starts when the file `go` is there; it has begun to."""
+    (folder / "slow.py").write_text(SLOW_AUTHORIZER.format(go=str(folder / "go")))
+    listeners = [word for name in ("client", "mqtt", "admin") for word in (f"--{name}", "127.0.0.1:0")]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "godwit", "serve", *listeners, "--set", "access.mode=custom"),
+        *("--set", "access.authorizer=slow:Slow", "--set", "logging.format=json"),
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stderr is not None
+        while b"it begins" not in await process.stderr.readline():
+            pass
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_a_hangup_while_it_starts_harms_nothing_and_is_not_lost(tmp_path: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), starting_node(tmp_path) as process:
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGHUP)
+        (tmp_path / "go").touch()
+        assert process.stdout is not None and process.stderr is not None
+        assert (await process.stdout.readline()).startswith(b"listening ")
+        while b"config_reloaded" not in await process.stderr.readline():
+            pass
+
+
+async def test_a_termination_while_it_starts_ends_it_at_once_with_0(tmp_path: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), starting_node(tmp_path) as process:
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+        assert process.stdout is not None
+        assert await process.stdout.read() == b"", "it has listened to nobody"

@@ -7,6 +7,7 @@ and exits 0; a second one closes what is left and exits 1. SIGHUP reads the conf
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import click
 
 from ..config.option import Address
 from ..errors import ConfigInvalid
+from ..signals.hangups import EARLY
 from .options import config_options, read_config
 from .program import drop_output
 from .supervisor import READY, STOPPING, tell_supervisor
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from ..dispatch.part import DispatchPart
     from ..server import Listeners, Node
 
+EARLY_END_S = 5.0
+"""How long what has begun has to stop when a signal comes while the node starts."""
 EXIT_AT_ONCE = 1
 """The exit code after a second signal: connections were cut, not drained."""
 
@@ -75,17 +79,21 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         read_logger().warning(
             "variable_ignored", variable=variable, why="Kubernetes sets it for a Service of that name"
         )
-    signals = _listen_to_signals()
+    signals, hangups = _listen_to_signals(), _listen_to_hangups()
     dispatch = _open_dispatch(config)
     read_again = read if dispatch is None else lambda: dispatch.trust(read())
     try:
         node = Node(config if dispatch is None else dispatch.config, read_config=read_again)
-        listeners = await node.start()
     except BaseException:
         await _stop_dispatch(dispatch)
         raise
-    line = await _start_dispatch(dispatch, node, listeners)
-    reloads = _reload_on_hangup(node, read_again)
+    asked = asyncio.create_task(signals.get())
+    start = asyncio.create_task(_start(node, dispatch))
+    await asyncio.wait({start, asked}, return_when=asyncio.FIRST_COMPLETED)
+    if not start.done():
+        await _leave_early(asked.result(), start)
+    line, listeners = start.result()
+    reloads = asyncio.create_task(_reload_on_hangup(hangups, node, read_again))
     await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
     lines = [line]
     if config.demo.enabled:
@@ -96,8 +104,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         read_logger().warning("output_failed", why=str(error), listeners=str(listeners))
         drop_output()
     tell_supervisor(READY)
-    asked = await signals.get()
-    read_logger().info("signal_received", signal=asked.name)
+    read_logger().info("signal_received", signal=(await asked).name)
     tell_supervisor(STOPPING)
     reloads.cancel()
     await _stop_dispatch(dispatch)
@@ -112,6 +119,31 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         await node.hang_up()
     await node.stop()
     return 0 if is_drained else EXIT_AT_ONCE
+
+
+async def _start(node: Node, dispatch: DispatchPart | None) -> tuple[str, Listeners]:
+    """Starts both; the line that names all listeners, and those of the node."""
+    try:
+        listeners = await node.start()
+    except BaseException:
+        await _stop_dispatch(dispatch)
+        raise
+    return await _start_dispatch(dispatch, node, listeners), listeners
+
+
+async def _leave_early(asked: signal.Signals, start: asyncio.Task[tuple[str, Listeners]]) -> None:
+    """Ends the process with 0 while it starts: it has served nobody and acknowledged nothing.
+
+    A thread that opens a journal cannot be interrupted, and need not be: that journal is as safe as from a crash.
+    """
+    from ..logs import read_logger, wait_for_logs
+
+    read_logger().info("signal_received", signal=asked.name, during="start")
+    tell_supervisor(STOPPING)
+    start.cancel()
+    await asyncio.wait({start}, timeout=EARLY_END_S)
+    await asyncio.to_thread(wait_for_logs)
+    os._exit(0)
 
 
 def _open_dispatch(config: Config) -> DispatchPart | None:
@@ -151,19 +183,22 @@ def _listen_to_signals() -> asyncio.Queue[signal.Signals]:
     return signals
 
 
-def _reload_on_hangup(node: Node, read: Callable[[], Config]) -> asyncio.Task[None]:
+def _listen_to_hangups() -> asyncio.Event:
+    """Set where one came, also before the program was here."""
     hangups = asyncio.Event()
-
-    async def reload() -> None:
-        from ..logs import read_logger, start_logs
-
-        while await hangups.wait():
-            hangups.clear()
-            try:
-                await node.reload(read())
-                start_logs(node.config.logging, node.config.node.name)
-            except ConfigInvalid as error:  # the operator's mistake: what was, stays
-                read_logger().error("config_not_reloaded", why=str(error))
-
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangups.set)
-    return asyncio.get_running_loop().create_task(reload())
+    if EARLY.has_come:
+        hangups.set()
+    return hangups
+
+
+async def _reload_on_hangup(hangups: asyncio.Event, node: Node, read: Callable[[], Config]) -> None:
+    from ..logs import read_logger, start_logs
+
+    while await hangups.wait():
+        hangups.clear()
+        try:
+            await node.reload(read())
+            start_logs(node.config.logging, node.config.node.name)
+        except ConfigInvalid as error:  # the operator's mistake: what was, stays
+            read_logger().error("config_not_reloaded", why=str(error))

@@ -1,0 +1,1 @@
+"""Signals that come before the event loop can hear them."""
