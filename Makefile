@@ -81,7 +81,8 @@ test-python: tools-test .make/engine .make/console .make/chromium .make/node_mod
 # Autobahn holds the engine's WebSocket alone: the example.
 test-long: .make/engine .make/promtool
 	cargo build --quiet --locked -p godwit-engine --example echo
-	$(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS)
+	@failed=0; $(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS) || failed=1; \
+	$(BIN)/python -X dev -W error -m pytest -q tests/faults/test_scenarios.py || failed=1; exit $$failed
 
 # Of the long tests those that kill jobs mostly wait for Spark to start, and run beside the others.
 test-pipelines: tools-spark .make/pipelines .make/engine

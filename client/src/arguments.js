@@ -25,7 +25,13 @@ export const NEVER_MS = 2 ** 31; // a longer time never ends: timers of JavaScri
  * @param {Options} options
  */
 export function checkClient(options) {
-  checkedOptions(options, CLIENT_OPTIONS);
+  const { positions, log, onSaveFailed, onTransport, whenHidden } = checkedOptions(options, CLIENT_OPTIONS);
+  if (positions !== undefined && positions !== null) checkFunctions("positions", positions, ["get", "set"]);
+  if (log !== undefined) checkFunctions("log", log, ["info", "warn", "error"]);
+  for (const [name, value] of Object.entries({ onSaveFailed, onTransport })) {
+    if (value !== undefined && typeof value !== "function") throw new TypeError(`${name} is ${shown(value)}: expected a function`);
+  }
+  if (whenHidden !== undefined) checkChoice("whenHidden", whenHidden, ["poll", "stay"]);
   return options;
 }
 
@@ -123,6 +129,16 @@ export function checkText(name, value, bytesMax = Infinity) {
   const size = utf8Length(value);
   if (size === 0) throw new RangeError(`${name} is empty`);
   if (size > bytesMax) throw new RangeError(`${name} is ${size} bytes long: at most ${bytesMax} are allowed`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @param {string[]} functions
+ */
+function checkFunctions(name, value, functions) {
+  const missing = functions.find((each) => typeof (/** @type {any} */ (value)?.[each]) !== "function");
+  if (missing !== undefined) throw new TypeError(`${name} is ${shown(value)}: expected an object with ${functions.join(", ")}`);
 }
 
 /**

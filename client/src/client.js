@@ -11,7 +11,7 @@ import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
 import { ClientError, PositionFileHeld, SubscriptionExists } from "./errors.js";
-import { listen, listenToInterest } from "./listening.js";
+import { callUser, listen, listenToInterest } from "./listening.js";
 import { Message, Published } from "./model.js";
 import { Places } from "./places/places.js";
 import { Requests } from "./requests.js";
@@ -356,11 +356,7 @@ export class Client {
     this.#ways.worked(() => this.#connection.leave("a WebSocket is possible again"));
     const name = /** @type {WayName} */ (this.#session.transport);
     this.#log.info(`godwit: connected (${name})`);
-    try {
-      tell?.(name);
-    } catch (error) {
-      this.#log.error("godwit: onTransport threw", error); // the user's own code
-    }
+    callUser("onTransport", () => tell?.(name), this.#log);
   }
 
   /** The page was asleep or the network was away: ask for a sign of life now, or try again now. */

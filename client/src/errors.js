@@ -12,6 +12,7 @@
 //         ├── SubscriptionExists  this client already has that selector
 //         ├── PublishQueueFull    more publishes wait for an answer than the client may hold
 //         ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice
+//         ├── StorageUnavailable  a page's storage is blocked or full: positions last as long as the page
 //         ├── ReplyTimeout        nobody replied to a request in time
 //         ├── Unauthorized        thrown by a token function: there will be no token, and the client ends with it
 //         └── ClientClosed        the client was closed by its own side
@@ -149,6 +150,9 @@ export class AnswerLost extends ClientError {
   }
 }
 
+/** A page is denied its storage, or it is full: told to `onSaveFailed`. */
+export class StorageUnavailable extends ClientError {}
+
 /** A request was published, and no reply came. */
 export class ReplyTimeout extends ClientError {
   /**
@@ -185,6 +189,7 @@ const NAMES = {
   SubscriptionExists,
   PublishQueueFull,
   AnswerLost,
+  StorageUnavailable,
   ReplyTimeout,
   ClientClosed,
   Unauthorized,

@@ -67,6 +67,21 @@ export function listenToInterest(watch, listener, log) {
 }
 
 /**
+ * Call a user's function that tells alone; what it throws, at once or later, is logged.
+ * @param {string} name
+ * @param {() => unknown} call
+ * @param {Pick<Console, "error">} log
+ */
+export function callUser(name, call, log) {
+  const failed = (/** @type {unknown} */ error) => log.error(`godwit: ${name} threw`, error);
+  try {
+    Promise.resolve(call()).catch(failed);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/**
  * @param {Promise<void>} reading
  * @param {{ close: () => void, isClosed: boolean }} what
  * @param {((error: unknown) => unknown) | undefined} tell

@@ -50,6 +50,11 @@ class CuttingProxy:
         assert self._server is not None
         return f"ws://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
+    @property
+    def open(self) -> int:
+        """Connections that stand, or are being made."""
+        return (len(self._writers) + 1) // 2
+
     def cut(self) -> None:
         """Break connections again, those that are open too."""
         self._is_calm = False

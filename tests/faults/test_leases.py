@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,7 +28,7 @@ async def main():
             print("holds", flush=True)
             async for _ in client.subscribe("/a"): pass
     except PositionFileHeld as error:
-        print("held by", error.pid, flush=True)
+        print("held by", error.pid, "on", error.host, flush=True)
 asyncio.run(main())
 """
 NODE = f"""
@@ -40,7 +42,7 @@ try {{
   for await (const _ of client.subscribe("/a"));
 }} catch (error) {{
   if (!(error instanceof PositionFileHeld)) throw error;
-  console.log("held by", error.pid);
+  console.log("held by", error.pid, "on", error.host);
 }}
 await client.close().catch(() => {{}});
 """
@@ -51,8 +53,14 @@ COMMANDS = {
 
 
 @asynccontextmanager
-async def holder(language: str, url: str, path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def holder(
+    language: str, url: str, path: Path, container: str | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process that holds the file or is refused it; in a container it has process numbers and a host name of its own."""
     words = [*COMMANDS[language], url, str(path)]
+    if container is not None:
+        apart = ("--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts")
+        words = ["unshare", *apart, "sh", "-c", f'hostname {container} && exec "$@"', "sh", *words]
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     try:
         yield process
@@ -75,7 +83,7 @@ async def test_one_process_writes_a_file_of_positions(tmp_path: Path, first: str
         async with holder(first, node.url, path) as one:
             assert await said(one) == "holds"
             async with holder(second, node.url, path) as other:
-                assert await said(other) == f"held by {one.pid}"
+                assert await said(other) == f"held by {one.pid} on {socket.gethostname()}"
             one.kill()
             await one.wait()
         async with holder(second, node.url, path) as frozen:  # after a kill the lease is void in a moment
@@ -84,4 +92,25 @@ async def test_one_process_writes_a_file_of_positions(tmp_path: Path, first: str
             async with holder(first, node.url, path) as third:
                 assert await said(third) == "holds"
                 frozen.send_signal(signal.SIGCONT)
-                assert await said(frozen) == f"held by {third.pid}"
+                assert await said(frozen) == f"held by {third.pid} on {socket.gethostname()}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("first", "second"), [("python", "node"), ("node", "python")])
+async def test_two_containers_share_a_file_of_positions_where_process_numbers_mean_nothing(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    if not shutil.which("unshare"):
+        pytest.skip("unshare (util-linux) is not here")
+    path = tmp_path / "positions.json"
+    async with asyncio.timeout(DEADLINE_S), running_node() as node:
+        async with holder(first, node.url, path, "one") as one:
+            if not (word := await said(one)):
+                pytest.skip("this machine allows no namespaces")
+            assert word == "holds"
+            async with holder(second, node.url, path, "two") as other:
+                assert await said(other) == "held by 1 on one"  # its own number in its container is 1 as well
+            one.kill()
+            await one.wait()
+        async with holder(second, node.url, path, "two") as other:
+            assert await said(other) == "holds"

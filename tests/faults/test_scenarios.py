@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -26,6 +27,7 @@ from tests.waiting import until
 
 TABLE = json.loads((Path(__file__).parents[2] / "protocol/vectors/scenarios.json").read_text())["scenarios"]
 DEADLINE_S = 120
+FULL_BYTES = 10  # of a file, while the disk is full
 MEAN_BYTES = 20_000  # of a connection's life, while it cuts
 SUBSCRIPTIONS = re.compile(r"^godwit_subscriptions(?:\{[^}]*\})? (\d+)", re.MULTILINE)
 
@@ -41,6 +43,7 @@ class Scene:
         self.clients: dict[str, Client] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self.later: dict[str, asyncio.Future[Any]] = {}
+        self.failures: dict[str, asyncio.Event] = {}  # by client: set when it tells that it could not save
         self.tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Scene:
@@ -51,6 +54,7 @@ class Scene:
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        limit_files(resource.RLIM_INFINITY)
         for client in self.clients.values():
             await client.close()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -67,11 +71,18 @@ class Scene:
             reconnect_first_ms=4,
             reconnect_max_ms=40,
             answer_timeout_ms=2_000,
+            positions_save_ms=50,
             items_max=step.get("items_max", 1_000),
         )
         positions = PositionFile(self.folder / step["positions"]) if "positions" in step else None
+        failed = self.failures[step["client"]] = asyncio.Event()
         client = Client(
-            self.proxy.url, encoding=self.encoding, settings=settings, token=step.get("token"), positions=positions
+            self.proxy.url,
+            encoding=self.encoding,
+            settings=settings,
+            token=step.get("token"),
+            positions=positions,
+            on_save_failed=lambda _: failed.set(),
         )
         self.clients[step["client"]] = await client.__aenter__()
 
@@ -123,8 +134,18 @@ class Scene:
                 await until(lambda: not any(client.is_connected for client in self.clients.values()))
             case "thaw":
                 self.node.process.send_signal(signal.SIGCONT)
+            case "full":
+                limit_files(FULL_BYTES)
+            case "room":
+                limit_files(resource.RLIM_INFINITY)
             case other:
                 raise AssertionError(f"no fault {other}")
+
+    async def saved(self, step: dict[str, Any]) -> None:
+        await until((self.folder / step["saved"]).exists)
+
+    async def save_failed(self, step: dict[str, Any]) -> None:
+        await self.failures[step["save_failed"]].wait()
 
     async def fails(self, step: dict[str, Any]) -> None:
         name = step["of"]
@@ -147,6 +168,9 @@ class Scene:
     async def at_node(self, step: dict[str, Any]) -> None:
         async with aiohttp.ClientSession() as http, http.get(f"{self.node.admin_url}/metrics") as answer:
             assert sum(map(int, SUBSCRIPTIONS.findall(await answer.text()))) == step["at_node"]
+
+    async def connections(self, step: dict[str, Any]) -> None:
+        await until(lambda: self.proxy.open <= step["connections"])
 
     async def repeat(self, step: dict[str, Any]) -> None:
         for number in range(step["repeat"]):
@@ -172,9 +196,14 @@ STEPS: dict[str, Callable[[Scene, dict[str, Any]], Awaitable[None]]] = {
     name: getattr(Scene, "wait" if name == "await" else name)
     for name in (
         *("client", "subscribe", "publish", "await", "read", "handled", "close", "fault", "fails", "counts"),
-        *("at_node", "repeat", "answer", "request"),
+        *("at_node", "repeat", "answer", "request", "saved", "save_failed", "connections"),
     )
 }
+
+
+def limit_files(size: int) -> None:
+    """No file that this process writes may grow past it."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
 async def _drain(messages: AsyncIterator[Message]) -> None:

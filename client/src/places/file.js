@@ -1,6 +1,6 @@
 // Stands kept in a JSON file, one entry per selector, written whole and moved into place. The Python client reads it too.
 
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
 import { PositionFileHeld, PositionFileInvalid } from "../errors.js";
 import { Lease, RENEW_MS } from "./lease.js";
@@ -53,7 +53,11 @@ export class PositionFile {
   close() {
     if (this.#users === 0 || --this.#users > 0) return;
     clearInterval(this.#beating);
-    this.#lease.release();
+    try {
+      this.#lease.release();
+    } catch {
+      // a disk that fails: it is void in a moment
+    }
   }
 
   /**
@@ -115,7 +119,7 @@ export class PositionFile {
     const beside = `${this.#path}.new`;
     const file = openSync(beside, "w");
     try {
-      writeSync(file, JSON.stringify(Object.fromEntries(this.#saved)));
+      writeFileSync(file, JSON.stringify(Object.fromEntries(this.#saved))); // all of it: one write may take a part
       fsyncSync(file);
     } finally {
       closeSync(file);

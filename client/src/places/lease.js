@@ -107,7 +107,12 @@ export class Lease {
 
   #writeBeside() {
     const beside = `${this.#lock}.${this.#owner}`;
-    writeFileSync(beside, JSON.stringify({ owner: this.#owner, host: hostname(), pid: process.pid, beat: this.#beat }));
+    try {
+      writeFileSync(beside, JSON.stringify({ owner: this.#owner, host: hostname(), pid: process.pid, beat: this.#beat }));
+    } catch (error) {
+      rmSync(beside, { force: true }); // a full disk keeps a part of it
+      throw error;
+    }
     return beside;
   }
 

@@ -1,7 +1,8 @@
 // The stands of one client's subscriptions, on their way to the user's store and back.
 
 import { NEVER_MS } from "../arguments.js";
-import { PositionFileHeld } from "../errors.js";
+import { PositionFileHeld, StorageUnavailable } from "../errors.js";
+import { callUser } from "../listening.js";
 import { ResumePoint } from "../session/resume_point.js";
 
 /** @typedef {import("../connection.js").Log} Log */
@@ -67,7 +68,9 @@ export class Places {
    * @param {string} selector
    */
   resumePoint(selector) {
-    if (this.#kept.has(selector)) this.#note(); // an earlier one, that was closed: it is gone on from where it stood
+    const earlier = this.#kept.get(selector); // that was closed: it is gone on from where it stood
+    if (earlier !== undefined) this.#noteOrTell();
+    if (earlier !== undefined && this.#unsaved.has(selector)) return earlier.resumePoint.isSomewhere ? earlier.resumePoint : undefined;
     const saved = this.#store.get(selector);
     return saved === undefined || saved === null ? undefined : ResumePoint.fromJSON(saved);
   }
@@ -103,7 +106,7 @@ export class Places {
     this.close().catch(() => {});
   }
 
-  /** Save for the last time; rejects with what the store failed with. */
+  /** Save for the last time; rejects with what the store failed with, save for a page's storage, which has been told of. */
   async close() {
     clearInterval(this.#timer);
     await this.#saving;
@@ -111,7 +114,15 @@ export class Places {
     await this.#saving;
     if (this.#isOpen) this.#store.close?.();
     this.#isOpen = false;
-    if (this.#failure !== null) throw this.#failure.error;
+    if (this.#failure !== null && !(this.#failure.error instanceof StorageUnavailable)) throw this.#failure.error;
+  }
+
+  #noteOrTell() {
+    try {
+      this.#note();
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   #saved() {
@@ -124,11 +135,7 @@ export class Places {
     this.#failure = { error };
     if (isFirst) {
       this.#log.error("godwit: positions were not saved, trying again", error);
-      try {
-        this.#onFailed(error);
-      } catch (thrown) {
-        this.#log.error("godwit: onSaveFailed threw", thrown); // the user's own code
-      }
+      callUser("onSaveFailed", () => this.#onFailed(error), this.#log);
     }
     if (error instanceof PositionFileHeld) this.#lost(error);
   }

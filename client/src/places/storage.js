@@ -3,7 +3,7 @@
 // Each tab keeps its own positions, so that each message reaches each tab. A tab that has none begins from the furthest back
 // under its name of the last day: duplicates are possible then, losses are not. Entries unused for 7 days are removed.
 
-import { PositionInvalid } from "../errors.js";
+import { PositionInvalid, StorageUnavailable } from "../errors.js";
 import { pageStorage, pageTab } from "../platform/browser.js";
 
 /** @typedef {import("./store.js").SavedResumePoint} SavedResumePoint */
@@ -14,11 +14,16 @@ import { pageStorage, pageTab } from "../platform/browser.js";
 const DAY_MS = 86_400_000;
 const UNUSED_MS = 7 * DAY_MS;
 
-/** Writes at once: a page may be gone the next moment. Two clients of one page that read the same selectors need two names. */
+/**
+ * Writes at once: a page may be gone the next moment. Two clients of one page that read the same selectors need two names. Where
+ * the page is denied its storage, or it is full, positions last as long as the page: `onSaveFailed` is called, and nothing throws.
+ */
 export class PositionStorage {
   #prefix;
   #storage;
   #tab;
+  /** @type {Map<string, SavedResumePoint>} what the storage did not take */
+  #unstored = new Map();
 
   /**
    * @param {string} [name] tells apart what several clients of one origin keep
@@ -26,12 +31,11 @@ export class PositionStorage {
    * @param {Tab} [tab] this page's, unless another is given
    */
   constructor(name = "", storage = pageStorage(), tab = pageTab()) {
-    if (storage === null) throw new TypeError("this page has no localStorage; give another storage, or a Map");
     this.#prefix = `godwit:${name}:`;
     this.#storage = storage;
     this.#tab = tab;
     const now = Date.now();
-    for (const key of this.#keys()) if (now - (this.#entry(key)?.used ?? 0) >= UNUSED_MS) storage.removeItem(key);
+    for (const key of this.#keys()) if (now - (this.#entry(key)?.used ?? 0) >= UNUSED_MS) this.#remove(key);
   }
 
   /**
@@ -40,7 +44,9 @@ export class PositionStorage {
    * @returns {SavedResumePoint | undefined}
    */
   get(selector) {
-    const own = this.#storage.getItem(this.#key(selector));
+    const unstored = this.#unstored.get(selector);
+    if (unstored !== undefined) return unstored;
+    const own = this.#read(this.#key(selector));
     if (own !== null) {
       const entry = entryOf(own);
       if (entry === null) throw new PositionInvalid(own);
@@ -53,16 +59,43 @@ export class PositionStorage {
   }
 
   /**
+   * Throws StorageUnavailable, which a client gives to `onSaveFailed`.
    * @param {string} selector
    * @param {SavedResumePoint} saved
    */
   set(selector, saved) {
-    this.#storage.setItem(this.#key(selector), JSON.stringify({ used: Date.now(), resumePoint: saved }));
+    this.#unstored.set(selector, saved);
+    if (this.#storage === null) throw new StorageUnavailable("this page has no localStorage, or is denied it");
+    try {
+      this.#storage.setItem(this.#key(selector), JSON.stringify({ used: Date.now(), resumePoint: saved }));
+    } catch (error) {
+      throw new StorageUnavailable(`the page's storage is full or blocked: ${error}`);
+    }
+    this.#unstored.delete(selector);
   }
 
   /** @param {string} selector */
   delete(selector) {
-    this.#storage.removeItem(this.#key(selector));
+    this.#unstored.delete(selector);
+    this.#remove(this.#key(selector));
+  }
+
+  /** @param {string} key */
+  #read(key) {
+    try {
+      return this.#storage?.getItem(key) ?? null;
+    } catch {
+      return null; // blocked: to set it will say so
+    }
+  }
+
+  /** @param {string} key */
+  #remove(key) {
+    try {
+      this.#storage?.removeItem(key);
+    } catch {
+      // blocked: to set something will say so
+    }
   }
 
   /** @param {string} selector */
@@ -72,14 +105,18 @@ export class PositionStorage {
 
   /** Of all tabs under this name. */
   #keys() {
-    const { length = 0 } = this.#storage;
-    const keys = Array.from({ length }, (_, index) => this.#storage.key?.(index) ?? "");
-    return keys.filter((key) => key.startsWith(this.#prefix));
+    try {
+      const length = this.#storage?.length ?? 0;
+      const keys = Array.from({ length }, (_, index) => this.#storage?.key?.(index) ?? "");
+      return keys.filter((key) => key.startsWith(this.#prefix));
+    } catch {
+      return []; // blocked
+    }
   }
 
   /** @param {string} key */
   #entry(key) {
-    return entryOf(this.#storage.getItem(key) ?? "");
+    return entryOf(this.#read(key) ?? "");
   }
 }
 

@@ -118,10 +118,22 @@ function observeRequests() {
   observer.observe({ type: "resource", buffered: true });
 }
 
+/**
+ * What the pages of this origin say to each other; null where the page is denied it, as its storage may be.
+ * @param {string} name
+ */
+function channelOf(name) {
+  try {
+    return new BroadcastChannel(name);
+  } catch {
+    return null;
+  }
+}
+
 /** @type {import("../transport/http/crowd.js").Page["join"]} */
 function join(name, heard) {
-  if (typeof BroadcastChannel === "undefined") return { say: () => {}, close: () => {} }; // each page counts itself alone
-  const channel = new BroadcastChannel(name);
+  const channel = channelOf(name);
+  if (channel === null) return { say: () => {}, close: () => {} }; // each page counts itself alone
   channel.onmessage = ({ data }) => heard(data);
   return { say: (word) => channel.postMessage(word), close: () => channel.close() };
 }
@@ -188,8 +200,8 @@ export function pageTab() {
   }
   const tab = { id: known ?? keep(draw()) };
   thisTab = tab;
-  if (typeof BroadcastChannel === "undefined" || globalThis.document === undefined) return tab;
-  const channel = new BroadcastChannel(TAB_KEY);
+  const channel = globalThis.document === undefined ? null : channelOf(TAB_KEY);
+  if (channel === null) return tab;
   let mine = ""; // what was asked for with this word was asked by this tab
   channel.onmessage = ({ data }) => {
     if (data?.ask === tab.id && data.word !== mine) channel.postMessage({ taken: tab.id, word: data.word });

@@ -17,12 +17,14 @@ export function seeded(seed) {
   };
 }
 
-/** Forwards to a port of this machine; counts the connections that it broke. */
+/** Forwards to a port of this machine; counts the connections that it broke, and those that are open. */
 export async function startProxy(port, random, meanBytes) {
-  const proxy = { url: "", cuts: 0, isCalm: false, calm: () => (proxy.isCalm = true), redirect: (to) => (port = to), stop: () => {} };
+  const proxy = { url: "", cuts: 0, open: 0, isCalm: false, calm: () => (proxy.isCalm = true), redirect: (to) => (port = to), stop: () => {} };
   const sockets = new Set();
   const server = createServer((here) => {
     const there = connect(port, "127.0.0.1");
+    proxy.open++;
+    here.on("close", () => proxy.open--);
     let budget = -Math.log(1 - random()) * meanBytes;
     const reset = () => {
       for (const socket of [here, there]) {

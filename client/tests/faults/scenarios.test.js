@@ -3,7 +3,8 @@
 // Each is run by all transports where LONG is set, else by WebSocket. A step that this file does not know fails its scenario; none is left out.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -16,7 +17,10 @@ import { seeded, startProxy } from "./cutting_proxy.js";
 const TRANSPORTS = process.env.LONG ? ["websocket", "sse", "poll"] : ["websocket"];
 const LIMITS = { timeout: 120_000 };
 const MEAN_BYTES = 20_000; // of a connection's life, while it cuts
-const settings = { reconnectFirstMs: 4, reconnectMaxMs: 40, answerTimeoutMs: 2_000, pingIntervalMs: 1_000, streamTimeoutMs: 2_000 };
+const settings = { reconnectFirstMs: 4, reconnectMaxMs: 40, answerTimeoutMs: 2_000, positionsSaveMs: 50, pingIntervalMs: 1_000, streamTimeoutMs: 2_000 };
+const FULL_BYTES = 10; // of a file, while the disk is full
+process.on("SIGXFSZ", () => {}); // a write past the limit fails, and ends nothing
+const limitFiles = (limit) => execFileSync("prlimit", ["--pid", String(process.pid), `--fsize=${limit}:`]);
 const silent = { info: () => {}, warn: () => {}, error: console.error };
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 
@@ -24,6 +28,7 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 class Scene {
   clients = new Map();
   subscriptions = new Map();
+  failures = new Map(); // by client: when it tells that it could not save
   later = new Map();
   folder = mkdtempSync(join(tmpdir(), "godwit-scenario-"));
 
@@ -39,6 +44,7 @@ class Scene {
   }
 
   async end() {
+    FAULTS.room();
     for (const client of this.clients.values()) await client.close();
     this.proxy.stop();
     await this.node.kill();
@@ -75,6 +81,8 @@ const FAULTS = {
     node.child.kill("SIGSTOP");
     while ([...clients.values()].some(({ isConnected }) => isConnected)) await new Promise((resolve) => setTimeout(resolve, 10));
   },
+  full: () => limitFiles(FULL_BYTES),
+  room: () => limitFiles("unlimited"),
   thaw: ({ node }) => node.child.kill("SIGCONT"),
 };
 
@@ -88,9 +96,11 @@ const CALLS = {
 };
 
 const STEPS = {
-  client({ clients, proxy, folder, transport }, { client, items_max: itemsMax = 1_000, token, positions }) {
+  client({ clients, failures, proxy, folder, transport }, { client, items_max: itemsMax = 1_000, token, positions }) {
+    let onSaveFailed;
+    failures.set(client, new Promise((resolve) => (onSaveFailed = resolve)));
     const more = { ...(token && { token }), ...(positions && { positions: new PositionFile(join(folder, positions)) }) };
-    clients.set(client, new Client(proxy.url, { transport, settings: { ...settings, itemsMax }, log: silent, ...more }));
+    clients.set(client, new Client(proxy.url, { transport, settings: { ...settings, itemsMax }, log: silent, onSaveFailed, ...more }));
   },
   async subscribe({ clients, subscriptions }, { subscribe, as, by, snapshot = true, reading = false, joined = true }) {
     const found = clients.get(by).subscribe(subscribe, { snapshot }, reading ? () => {} : undefined);
@@ -108,6 +118,10 @@ const STEPS = {
   },
   handled: ({ subscriptions }, { handled }) => subscriptions.get(handled).handled(),
   close: ({ clients, subscriptions }, { close }) => (clients.get(close) ?? subscriptions.get(close)).close(),
+  async saved({ folder }, { saved }) {
+    while (!existsSync(join(folder, saved))) await new Promise((resolve) => setTimeout(resolve, 10));
+  },
+  save_failed: ({ failures }, step) => failures.get(step.save_failed),
   fault: (scene, { fault }) => FAULTS[fault](scene),
   fails: (scene, step) => assert.rejects(CALLS[step.fails](scene, step), { name: step.error }),
   counts({ subscriptions }, { counts, missing, gaps }) {
@@ -123,6 +137,13 @@ const STEPS = {
       if (sum === step.at_node) return;
       assert.ok(transport !== "websocket", `${sum} subscriptions at the node, not ${step.at_node}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  },
+  /** Also with a collector that runs all the time: it frees the sockets of streams that were left, which shows those it cannot. */
+  async connections({ proxy }, { connections }) {
+    while (proxy.open > connections) {
+      globalThis.gc?.();
+      await new Promise((resolve) => setTimeout(resolve, 10));
     }
   },
   async repeat(scene, { repeat, steps }) {

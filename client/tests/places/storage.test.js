@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Bell } from "../../src/bell.js";
 import { PositionInvalid, PositionStorage } from "../../src/node.js";
+import { LIMITS, open as opened, take } from "../shell/opening.js";
+import { Peer } from "../shell/peer.js";
 
 const DAY_MS = 86_400_000;
 
@@ -60,3 +63,39 @@ test("what was unused for seven days goes, and so does what is no entry", () => 
   storage.setItem("godwit:n:2:/b", "no json");
   assert.throws(() => storage.getItem("godwit:n:2:/b") && new PositionStorage("n", { ...storage, length: 0 }, { id: "2" }).get("/b"), PositionInvalid);
 });
+
+const denied = () => {
+  throw new DOMException("The operation is insecure.", "SecurityError");
+};
+const BLOCKED = {
+  "is not there": null,
+  "throws at everything": { get length() { return denied(); }, key: denied, getItem: denied, setItem: denied, removeItem: denied },
+  "is full": { ...new FakeStorage(), length: 0, setItem: denied },
+};
+
+for (const [how, storage] of Object.entries(BLOCKED)) {
+  test(`a storage that ${how} is an event and no error, and positions last as long as the page`, LIMITS, async () => {
+    const [peer, failed, told] = [new Peer(), new Bell(), []];
+    const positions = new PositionStorage("n", storage, { id: "1" });
+    const onSaveFailed = async (error) => {
+      told.push(error.name);
+      failed.ring();
+      throw new Error("the user's own mistake, later");
+    };
+    const client = opened(peer, { settings: { positionsSaveMs: 2 }, positions, onSaveFailed });
+    const waiting = failed.wait();
+    for (let count = 1; count <= 3; count++) {
+      peer.append("/a", count);
+      const subscription = client.subscribe("/a");
+      assert.deepEqual(await take(subscription, 1), [count]);
+      subscription.handled();
+      if (count === 1) await waiting;
+      subscription.close();
+      await client.publish("/b", 1);
+    }
+    positions.delete("/a");
+    assert.equal(positions.get("/a"), undefined);
+    await client.close();
+    assert.deepEqual(told, ["StorageUnavailable"]);
+  });
+}

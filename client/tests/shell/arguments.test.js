@@ -110,6 +110,10 @@ for (const [method, lists] of Object.entries(BAD)) {
 test("the client refuses a wrong token, wire, setting and server", LIMITS, () => {
   const wrong = [[1], ["ws://a", { token: 1 }], ["ws://a", { token: "" }], ["ws://a", { token: SURROGATE }]];
   wrong.push(["ws://a", { encoding: "xml" }], ["ws://a", { settings: { itemsMax: 0 } }], ["ws://a", { settings: { none: 1 } }], ...UNKNOWN.map((unknown) => ["ws://a", unknown]));
+  for (const log of [{}, { warn: () => {} }, 1]) wrong.push(["ws://a", { log }]);
+  for (const positions of [1, {}, { get: () => {} }]) wrong.push(["ws://a", { positions }]);
+  for (const name of ["onSaveFailed", "onTransport"]) wrong.push(["ws://a", { [name]: 1 }]);
+  wrong.push(["ws://a", { whenHidden: "leave" }]);
   for (const given of wrong) assert.throws(() => new Client(...given), /TypeError|RangeError|Error/);
 });
 

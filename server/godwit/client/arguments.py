@@ -5,6 +5,7 @@ Each check names the argument, what it was, and what is expected: TypeError for 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Mapping
 
 from ..errors import PositionInvalid
@@ -33,6 +34,12 @@ def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
 def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} is {_shown(value)}: expected True or False")
+
+
+def check_function(name: str, value: object) -> None:
+    """One that is called and not awaited."""
+    if not callable(value) or inspect.iscoroutinefunction(value):
+        raise TypeError(f"{name} is {_shown(value)}: expected a function that is not async")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

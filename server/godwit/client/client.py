@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import random
 import secrets
@@ -18,7 +19,16 @@ from typing import Literal
 from ..errors import GodwitError, PositionFileHeld
 from ..model import Ack, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
-from .arguments import KEY_BYTES_MAX, check_choice, check_count, check_flag, check_text, resume_point_of, seconds_of
+from .arguments import (
+    KEY_BYTES_MAX,
+    check_choice,
+    check_count,
+    check_flag,
+    check_function,
+    check_text,
+    resume_point_of,
+    seconds_of,
+)
 from .backoff import words_of
 from .codec.command import Choice, Draft, content_of
 from .codec.encodings import ENCODINGS, EncodingName
@@ -43,9 +53,10 @@ log = logging.getLogger("godwit.client")
 class Client:
     """A connection to one of several servers that comes back by itself; use it as an asynchronous context manager.
 
-    `servers`: an address, or a list of addresses, or of (address, weight). `token`: text, or an asynchronous function
-    that returns one, asked at each connect and when the server says that a token is about to expire. `positions`: a
+    `servers`: an address, or a list of addresses, or of (address, weight). `token`: text, or a function, asynchronous
+    or not, that returns one, asked at each connect and when the server says that a token is about to expire. `positions`: a
     mapping, such as a PositionFile, from which subscriptions start and to which their stands are saved.
+    `on_save_failed`: a function that is called when positions cannot be saved, once, until they can again.
     `ca_file`: who signed the servers' certificates (wss://…), where this machine does not know it.
     """
 
@@ -53,9 +64,10 @@ class Client:
         self,
         servers: str | Sequence[str | tuple[str, float]],
         *,
-        token: str | Callable[[], Awaitable[str]] | None = None,
+        token: str | Callable[[], Awaitable[str] | str] | None = None,
         encoding: EncodingName = "json",
         positions: MutableMapping[str, object] | None = None,
+        on_save_failed: Callable[[Exception], object] | None = None,
         settings: Settings | None = None,
         ca_file: str | Path | None = None,
     ) -> None:
@@ -64,12 +76,14 @@ class Client:
         check_choice("encoding", encoding, tuple(ENCODINGS))
         if positions is not None and not isinstance(positions, MutableMapping):
             raise TypeError(f"positions is {positions!r:.80}: expected a mapping, such as a PositionFile")
+        if on_save_failed is not None:
+            check_function("on_save_failed", on_save_failed)
         if settings is not None and not isinstance(settings, Settings):
             raise TypeError(f"settings is {settings!r:.80}: expected Settings")
         self._servers = ServerList(servers)
         self._settings = settings or Settings()
         self._token = token
-        self._saved = None if positions is None else SavedPositions(positions)
+        self._saved = None if positions is None else SavedPositions(positions, on_save_failed)
         self._session = Session(self._settings, can_renew=callable(token), publisher=secrets.token_hex(16))
         self._connection = Connection(self._session, ENCODINGS[encoding], self._current_token, make_tls(ca_file))
         self._budget = Budget(self._settings.items_total_bytes_max)
@@ -336,7 +350,8 @@ class Client:
     async def _current_token(self) -> str | None:
         if self._session.handover.token is not None:
             return self._session.handover.token
-        given = self._token if self._token is None or isinstance(self._token, str) else await self._token()
+        given = self._token() if callable(self._token) else self._token
+        given = await given if inspect.isawaitable(given) else given
         return self._session.handover.token or given  # another may have been handed over meanwhile
 
     def _check_begun(self) -> None:

@@ -26,6 +26,7 @@ BAD: dict[str, dict[str, list[Any]]] = {
         "token": [1, "", SURROGATE, b"x"],
         "encoding": ["xml", 1, None],
         "positions": [1, "file", []],
+        "on_save_failed": [1, "x", asyncio.sleep],
         "settings": [{}, 1],
         "ca_file": ["/nowhere/ca.pem"],
     },

@@ -92,7 +92,11 @@ class Lease:
     def _write_beside(self) -> Path:
         beside = self._lock.with_name(f"{self._lock.name}.{self._owner}")
         told = {"owner": self._owner, "host": socket.gethostname(), "pid": os.getpid(), "beat": self._beat}
-        beside.write_text(json.dumps(told))
+        try:
+            beside.write_text(json.dumps(told))
+        except OSError:
+            beside.unlink(missing_ok=True)  # a full disk keeps a part of it
+            raise
         return beside
 
     def _read(self) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 
 from ...errors import PositionFileHeld
 from ..resume_point import ResumePoint
@@ -20,9 +20,11 @@ log = logging.getLogger("godwit.client")
 class SavedPositions:
     """Which subscriptions are kept, and what of them is not saved yet."""
 
-    def __init__(self, positions: MutableMapping[str, object]) -> None:
-        self._positions = positions
-        self._is_open = False
+    def __init__(
+        self, positions: MutableMapping[str, object], on_failed: Callable[[Exception], object] | None = None
+    ) -> None:
+        self._positions, self._on_failed = positions, on_failed
+        self._is_open = self._has_failed = False
         self._kept: dict[str, Subscription] = {}
         self._unsaved: set[str] = set()  # moved, and not put into the mapping yet
 
@@ -31,8 +33,13 @@ class SavedPositions:
 
     def resume_point(self, selector: str) -> ResumePoint | None:
         """Where an earlier subscription of this selector stood, of this client or of one before it."""
-        if selector in self._kept:
-            self._note()
+        if (earlier := self._kept.get(selector)) is not None:
+            try:
+                self._note()
+            except Exception as error:  # the user's own mapping
+                self._failed(error)
+            if selector in self._unsaved:
+                return earlier.resume_point or None
         return ResumePoint.from_json(self._positions[selector]) if selector in self._positions else None
 
     def handled(self) -> None:
@@ -65,24 +72,33 @@ class SavedPositions:
                 log.warning("the lease on the positions was not renewed, trying again: %s", error)
 
     async def save_every(self, seconds: float) -> None:
-        failures = 0
         while True:
             await asyncio.sleep(seconds)
             try:
                 self.save()
-                failures = 0
+                self._has_failed = False
             except PositionFileHeld:
                 raise
-            except Exception:  # a full disk, a missing folder, the user's own mapping
-                if failures == 0:  # a disk that stays full is logged once
-                    log.exception("positions were not saved; trying again every %s s", seconds)
-                failures += 1
+            except Exception as error:  # a full disk, a missing folder, the user's own mapping
+                self._failed(error)
 
     def save(self) -> None:
         """Save what has moved; raises what the mapping raises, and forgets nothing by that."""
         self._note()
         if isinstance(self._positions, PositionFile):
             self._positions.save()
+
+    def _failed(self, error: Exception) -> None:
+        """A disk that stays full is told of once."""
+        if self._has_failed:
+            return
+        self._has_failed = True
+        log.error("positions were not saved, trying again", exc_info=error)
+        try:
+            if self._on_failed is not None:
+                self._on_failed(error)
+        except Exception:  # the user's own code
+            log.exception("on_save_failed raised")
 
     def _note(self) -> None:
         for selector, subscription in list(self._kept.items()):

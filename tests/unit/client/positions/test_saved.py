@@ -12,6 +12,7 @@ import pytest
 
 from godwit.client import Client, ClientClosed, PositionFile, Settings
 from tests.unit.client.peer import Peer
+from tests.waiting import until
 
 QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20, positions_save_ms=5)
 
@@ -70,6 +71,60 @@ async def test_mapping_that_fails_once_is_given_the_position_again(
         await put.wait()
         assert positions["/a"] == {"after": {"/a": "7.1"}}
     assert "the disk is full" in caplog.text
+
+
+async def test_mapping_that_takes_nothing_fails_no_subscribe(peer: Peer) -> None:
+    class Blocked(dict[str, object]):
+        def __setitem__(self, selector: str, resume_point: object) -> None:
+            raise OSError("blocked")
+
+    told: list[Exception] = []
+    peer.log["/a"] = [1, 2, 3]
+    with pytest.raises(OSError, match="blocked"):  # at close, which is the last save
+        async with (
+            asyncio.timeout(20),
+            Client(peer.url, settings=QUICK, positions=Blocked(), on_save_failed=told.append) as client,
+        ):
+            for count in (1, 2, 3):
+                subscription = client.subscribe("/a")
+                assert (await anext(subscription)).json() == count
+                subscription.handled()
+                await subscription.close()
+    assert [str(error) for error in told] == ["blocked"]
+
+
+async def test_failure_is_told_of_once_until_it_can_be_saved_again(
+    peer: Peer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[Exception] = []
+
+    def on_save_failed(error: Exception) -> None:
+        told.append(error)
+        raise RuntimeError("the user's own mistake")
+
+    peer.log["/a"] = [1]
+    folder = tmp_path / "later"
+    async with (
+        asyncio.timeout(20),
+        Client(peer.url, settings=QUICK, positions=PositionFile(folder / "p"), on_save_failed=on_save_failed) as client,
+    ):
+        subscription = client.subscribe("/a")
+        await anext(subscription)
+        subscription.handled()
+        for count in (1, 2):
+            await until(lambda count=count: len(told) == count)  # type: ignore[misc]
+            folder.mkdir()
+            await until((folder / "p").exists)
+            for path in folder.iterdir():
+                path.unlink()
+            folder.rmdir()
+            await client.publish("/a", 2)
+            await anext(subscription)
+            subscription.handled()
+        await until(lambda: len(told) == 3)
+        folder.mkdir()
+    assert [type(error) for error in told] == [FileNotFoundError] * 3
+    assert "on_save_failed raised" in caplog.text
 
 
 async def test_request_whose_client_is_closed_ends_at_once(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
