@@ -82,7 +82,7 @@ test-python: tools-test .make/engine .make/console .make/chromium .make/node_mod
 test-long: .make/engine .make/promtool
 	cargo build --quiet --locked -p godwit-engine --example echo
 	@failed=0; $(BIN)/pytest -q -m long -n 2 --dist worksteal $(ARGS) || failed=1; \
-	$(BIN)/python -X dev -W error -m pytest -q tests/faults/test_scenarios.py || failed=1; exit $$failed
+	$(BIN)/python -X dev -W error -m pytest -q -W error::pytest.PytestUnraisableExceptionWarning tests/faults/test_scenarios.py || failed=1; exit $$failed
 
 # Of the long tests those that kill jobs mostly wait for Spark to start, and run beside the others.
 test-pipelines: tools-spark .make/pipelines .make/engine
