@@ -102,6 +102,9 @@ async def test_failure_is_told_of_once_until_it_can_be_saved_again(
         told.append(error)
         raise RuntimeError("the user's own mistake")
 
+    async def telling(count: int) -> None:
+        await until(lambda: len(told) == count)
+
     peer.log["/a"] = [1]
     folder = tmp_path / "later"
     async with (
@@ -112,7 +115,7 @@ async def test_failure_is_told_of_once_until_it_can_be_saved_again(
         await anext(subscription)
         subscription.handled()
         for count in (1, 2):
-            await until(lambda count=count: len(told) == count)  # type: ignore[misc]
+            await telling(count)
             folder.mkdir()
             await until((folder / "p").exists)
             for path in folder.iterdir():
@@ -121,7 +124,7 @@ async def test_failure_is_told_of_once_until_it_can_be_saved_again(
             await client.publish("/a", 2)
             await anext(subscription)
             subscription.handled()
-        await until(lambda: len(told) == 3)
+        await telling(3)
         folder.mkdir()
     assert [type(error) for error in told] == [FileNotFoundError] * 3
     assert "on_save_failed raised" in caplog.text
