@@ -159,10 +159,11 @@ def test_a_damaged_beginning_hides_nothing_behind_it(tmp_path: Path) -> None:
     assert [row["journal_offset"] for row in read(tmp_path) if not row["fault"]] == list(range(ROWS))
 
 
-def test_a_damaged_name_of_a_column_hides_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "damaged"), [(b"key\0", b"cey\0"), (b"key\0", b"k\xf9y\0"), (b"crc\0", b"\xe3rc\0")])
+def test_a_damaged_name_of_a_column_hides_nothing(tmp_path: Path, name: bytes, damaged: bytes) -> None:
     path = write(tmp_path)
     content = path.read_bytes()
-    path.write_bytes(content.replace(b"key\0", b"cey\0", 1))
+    path.write_bytes(content.replace(name, damaged, 1))
     assert [row["journal_offset"] for row in read(tmp_path) if not row["fault"]] == list(range(ROWS))
 
 

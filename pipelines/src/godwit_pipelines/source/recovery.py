@@ -108,9 +108,10 @@ def read_head(file: File, ours: pa.Schema, *, is_sealed: bool = False) -> tuple[
         return ours, begin
     try:
         schema = pa.ipc.read_schema(frame.message) if frame.is_schema else ours
-    except (pa.ArrowException, OSError, ValueError):
-        schema = ours
-    return (schema if fits(schema, ours) else ours), frame.end
+        is_fit = fits(schema, ours)
+    except (pa.ArrowException, OSError, ValueError):  # a name that is not UTF-8 is found only when it is looked at
+        return ours, frame.end
+    return (schema if is_fit else ours), frame.end
 
 
 def fits(written: pa.Schema, ours: pa.Schema) -> bool:
