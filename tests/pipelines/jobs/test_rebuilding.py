@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,22 @@ def test_bars_of_values_that_the_journals_let_go_of_are_kept(tmp_path: Path, lak
     writer.retain(20)
     with pytest.raises(ConfigInvalid, match="begins at row 20 of messages"):
         Said(lake, "ohlc").rebuild()
+
+
+def test_days_that_the_read_tables_let_go_of_are_removed_only_when_asked_for(lake: Lake, run_job: Runs) -> None:
+    come(lake, 0)  # in 1970
+    row = {"node": "a", "run": "r", "journal_offset": 1, "connection": 2, "kind": "connected", "tenant": ""}
+    now = [{**row, "time": int(datetime.now(UTC).timestamp() * 1_000_000)}]
+    lake.append("bronze.access", frame(lake.spark, ACCESS, now), app="test", batch=1)
+    for name in ("sessions", "usage"):
+        run_job(name)
+    lake.config = replace(lake.config, maintain=replace(lake.config.maintain, keep_days={"bronze.access": "30"}))
+    JOBS["maintain"].run(Said(lake, "maintain"))
+    assert lake.read("bronze.access").count() == 1
+    for name, table in (("sessions", "silver.sessions"), ("usage", "gold.usage_1h")):
+        kept = lake.read(table).count()
+        with pytest.raises(ConfigInvalid, match=f"{table} has 1970-01-01.*--option forget=yes"):
+            Said(lake, name).rebuild()
+        assert lake.read(table).count() == kept > 0
+        Said(lake, name, forget="yes").rebuild()
+    assert lake.read("silver.sessions").count() == 1

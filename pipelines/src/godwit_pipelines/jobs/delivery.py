@@ -12,7 +12,7 @@ from ..tables.gold import WIDTHS
 from ..transforms.delivery import burn_rates, delivery_windows, roll_up
 from .job import Job, Outcome, Run
 from .merging import merge_stream
-from .options import number_of
+from .options import FORGET_OPTION, check_forget, number_of
 
 _BURN_BACK = timedelta(hours=6)
 
@@ -51,6 +51,7 @@ def goal_of(options: Mapping[str, str]) -> tuple[int, float]:
 def check(options: Mapping[str, str]) -> None:
     """Raises ConfigInvalid for a goal that cannot be: of all deliveries none may be bad, and no budget is left to burn."""
     goal_of(options)
+    check_forget(options)
 
 
 JOB = Job(
@@ -63,6 +64,7 @@ JOB = Job(
     options={
         "target_us": "Good is a delivery that the kernel had within so many microseconds, up to a power of two; 65536 by default.",
         "objective": "The share of deliveries that is to be good: 0.999 by default.",
+        **FORGET_OPTION,
     },
     check=check,
 )

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from ..errors import ConfigInvalid
 from ..values.numbers import parse_count, parse_number
 
+FORGET = "forget"
+FORGET_OPTION = {FORGET: "yes: --rebuild also removes days that the tables which the job reads do not have any more."}
 _UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
 _SPAN = re.compile(rf"\s*(\d{{1,12}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
 _SHORT = re.compile(r"(\d{1,9})(\.\d{1,9})?(ms|s|m|h|d)")
@@ -83,3 +85,8 @@ def seconds_of(text: str) -> float | None:
     while found := _SPAN.match(rest):
         rest, seconds = rest[found.end() :], seconds + int(found[1]) * _UNITS_S[found[2].lower()]
     return None if rest or not text else seconds
+
+
+def check_forget(options: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid for what is neither yes nor no."""
+    is_yes(options, FORGET, "no")

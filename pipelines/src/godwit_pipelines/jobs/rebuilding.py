@@ -27,11 +27,13 @@ from ..lake import Lake
 from ..schemas import SCHEMAS
 from ..source.parts import Journals
 from ..source.runs import Runs
-from ..tables import TABLES
+from ..tables import DATE, TABLES
+from ..tables.silver import SESSIONS
 from ..words import counted
 from .erasures import list_unproven
 from .job import Job, Run
 from .land import named_streams, write_json
+from .options import FORGET, is_yes
 
 _MARKERS = "_rebuild"
 _QUARANTINE = "bronze.quarantine"
@@ -71,6 +73,14 @@ def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
             + f" and {len(gone) - 1} more" * (len(gone) > 1),
             hint="journal.fail_on_data_loss=false removes them all the same",
         )
+    if not is_yes(run.options, FORGET, "no") and (days := list_gone_days(run.lake, job, removal)):
+        raise ConfigInvalid(
+            "--rebuild",
+            job.name,
+            f"would lose days that {', '.join(job.reads)} do not have any more: {days[0]}"
+            + f" and {counted(len(days) - 1, 'more table')}" * (len(days) > 1),
+            hint=f"--option {FORGET}=yes removes them all the same",
+        )
     write_marker(run.lake, job, removal)
     finish_rebuild(run, job)
     for line in tell_readers(removal.tables, others):
@@ -101,6 +111,31 @@ def list_gone(run: Run, removal: Removal) -> list[str]:
     if "gold.ohlc" in removal.tables and run.lake.exists("gold.ohlc"):
         found += list_gone_values(run)
     return found
+
+
+def list_gone_days(lake: Lake, job: Job, removal: Removal) -> list[str]:
+    """Days of a table which none of the tables that it is made of has any more, in words: `maintain.keep_days` let go of them."""
+    if not job.reads_tables_alone:
+        return []
+    held = {day for name in job.reads for day in days_of(lake, name)}
+    found: list[str] = []
+    for name in removal.tables:
+        if gone := sorted(days_of(lake, name) - held):
+            more = f" to {gone[-1]}" if len(gone) > 1 else ""
+            found.append(f"{name} has {gone[0]}{more}")
+    return found
+
+
+def days_of(lake: Lake, name: str) -> set[str]:
+    """The days of a table's rows: as its log says, and of silver.sessions, which is not laid out by days, as its rows do."""
+    if not lake.exists(name):
+        return set()
+    if TABLES[name].day:
+        return {str(file.get(f"partition.{DATE}")) for file in live_files(lake.path(name))}
+    if name != SESSIONS.name:
+        return set()
+    rows = lake.read(name).selectExpr("cast(to_date(started) as string) as day").distinct().collect()
+    return {row["day"] for row in rows}
 
 
 def list_gone_values(run: Run) -> list[str]:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from ..transforms.sessions import KEY, close_lost, combine_sessions, concurrency, session_parts
 from .job import Job, Outcome, Run
+from .options import FORGET_OPTION, check_forget
 
 
 def run(run: Run) -> Outcome:
@@ -43,4 +44,6 @@ JOB = Job(
     reads=("bronze.access", "bronze.runs"),
     writes=("silver.sessions", "gold.concurrency_1m"),
     queries=("sessions",),
+    options=FORGET_OPTION,
+    check=check_forget,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..transforms.usage import usage
 from .job import Job, Outcome, Run
 from .merging import merge_stream
+from .options import FORGET_OPTION, check_forget
 
 _STREAMS = ("messages", "deliveries", "access")
 _LATENESS = "7 days"
@@ -26,4 +27,6 @@ JOB = Job(
     reads=tuple(f"bronze.{stream}" for stream in _STREAMS),
     writes=("gold.usage_1h",),
     queries=("usage-hours",),
+    options=FORGET_OPTION,
+    check=check_forget,
 )
