@@ -85,6 +85,12 @@ class TableMismatch(PipelineError):
     exit_code = 4
 
 
+class TableBroken(PipelineError):
+    """A table's log cannot be read; says which commit is not whole, and what to do."""
+
+    exit_code = 4
+
+
 class CheckpointOlder(PipelineError):
     """A checkpoint ends before a batch that the table of its query holds: it was put back from a copy."""
 

@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .delta import is_table
+from .delta.log import open_table
 from .errors import ConfigInvalid, TableMissing
 from .settings import Config
 from .tables import Table
@@ -46,7 +47,7 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
         for row in found.to_pylist():
             lines = (f"[bold]{name}[/bold] {escape(cell(value))}" for name, value in row.items())
             console.print(*lines, "", sep="\n", highlight=False)
-        console.print(f"{found.num_rows} of {counted(DeltaTable(path).count(), 'row')}", highlight=False)
+        console.print(f"{found.num_rows} of {counted(open_table(path).count(), 'row')}", highlight=False)
         return
     grid = Grid(title=f"{table.name}: {table.about}", title_justify="left", show_lines=False)
     for name in found.schema.names:
@@ -54,7 +55,7 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
     for row in found.to_pylist():
         grid.add_row(*(escape(cell(value)) for value in row.values()))
     console.print(grid)
-    console.print(f"{found.num_rows} of {counted(DeltaTable(path).count(), 'row')}", highlight=False)
+    console.print(f"{found.num_rows} of {counted(open_table(path).count(), 'row')}", highlight=False)
 
 
 def list_downwards(console: Console, name: str, about: str, facts: dict[str, str]) -> None:
@@ -69,7 +70,7 @@ def list_downwards(console: Console, name: str, about: str, facts: dict[str, str
 
 def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
     """The newest rows for which the condition holds. Where it takes bytes for text and some are none, it holds for none of these."""
-    source = DeltaTable(path)
+    source = open_table(path)
     try:
         return run_query(source, table, "shown", "*", rows, where)
     except Exception as error:  # what the engine raises has no narrower kind

@@ -17,7 +17,7 @@ from ..errors import CheckpointOlder, ConfigInvalid, TableMismatch
 from .columns import arrow_schema, check_columns, delta_schema
 from .durable import sync_commits
 from .files import Written, bounded_columns, remove_files
-from .log import RANGES, ROWS, find_others
+from .log import RANGES, ROWS, find_others, open_table
 from .partitions import check_partitions
 
 _READER_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
@@ -48,7 +48,7 @@ def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> 
         bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(arrow_schema(schema)))}
         configuration = _CONFIGURATION | bounded
         DeltaTable.create(path, wanted, mode="ignore", partition_by=list(partitions), configuration=configuration)
-    table = DeltaTable(path)
+    table = open_table(path)
     if gained := check_fit(table, path, wanted, partitions):
         table.alter.add_columns(gained)
     return table
@@ -56,8 +56,8 @@ def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> 
 
 def add_columns(path: str, schema: StructType) -> None:
     """Give a table of ours the columns that its schema has gained since it was made, before anybody reads them."""
-    if is_table(path) and (gained := check_table(DeltaTable(path), path, delta_schema(schema))):
-        DeltaTable(path).alter.add_columns(gained)
+    if is_table(path) and (gained := check_table(open_table(path), path, delta_schema(schema))):
+        open_table(path).alter.add_columns(gained)
 
 
 def check_table(table: DeltaTable, path: str, wanted: Schema) -> list[Field]:
@@ -135,7 +135,7 @@ def commit_files(
     of which rows of the journals they are, as log.py says it.
     """
     check_batch(app, batch)
-    before = DeltaTable(path).version() if is_table(path) else -1
+    before = open_table(path).version() if is_table(path) else -1
     table = open_or_create(path, schema, partitions)
     try:
         is_there = bool(app) and is_repeated(table, path, app, batch, ranges)

@@ -24,6 +24,7 @@ from .columns import arrow_schema
 from .commits import properties
 from .durable import sync_commits
 from .files import FileWriter, remove_files
+from .log import open_table
 
 Note = Callable[[pa.Table], str]
 """Keeps account of rows that are about to go, by the columns of `_PLACE` that their table has; returns the account's name, or none."""
@@ -33,7 +34,7 @@ _NUMBERS = ("journal_offset", "epoch", "arrival")
 
 def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -> int:
     """Rows that name the value where the table names persons; returns how many there were. One commit takes all of them out."""
-    there = DeltaTable(path)
+    there = open_table(path)
     root, found = Path(path), list[tuple[Appended, pa.Table]]()
     for file in snapshot_files(path, there.version()):
         rows = named_rows(root / file.path, table, value)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
@@ -35,7 +34,7 @@ from ..tables.bronze import QUARANTINE
 from .columns import arrow_schema, delta_schema
 from .commits import check_batch, check_fit, commit_files, is_table
 from .files import Written, remove_files, write_files
-from .log import Stretch, tell_ranges
+from .log import Stretch, open_table, tell_ranges
 from .partitions import check_partitions
 from .quarantine import BYTES, FAULT, NEXT, Sorter
 from .tail import TailReader
@@ -103,7 +102,7 @@ class Target:
         wanted = delta_schema(self.schema)
         check_partitions(arrow_schema(self.schema), self.partitions)
         if is_table(self.path):
-            check_fit(DeltaTable(self.path), self.path, wanted, self.partitions)
+            check_fit(open_table(self.path), self.path, wanted, self.partitions)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
         """One task's rows. The query's id stays the same over restarts, unlike a run's."""

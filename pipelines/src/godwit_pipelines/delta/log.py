@@ -7,19 +7,66 @@ not known, which is not the same as nothing.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from ..errors import TableBroken
 from ..transforms.ranges import Range, merged, without
 
 ROWS = "godwit.rows"
 RANGES = "godwit.ranges"
+_PUT_BACK = "put it back from a copy, or remove the table's folder and run its job with --rebuild"
 Stretch = tuple[str, str, int, int]
 """A node, its run, and offsets from the first up to, not including, the second."""
 _COMMITS_MAX = 10_000
+
+
+def open_table(path: str, version: int | None = None) -> DeltaTable:
+    """The table as it stands, or as it was. Raises TableBroken where its log cannot be read: a commit was cut short, or is gone."""
+    try:
+        table = DeltaTable(path, version=version)
+    except TableNotFoundError:
+        raise
+    except DeltaError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise TableBroken(f"{path}: its log cannot be read: {find_cut(path) or reason}") from error
+    if cut := find_cut(path, table.version()):
+        raise TableBroken(f"{path}: its log cannot be read: {cut}")
+    return table
+
+
+def find_cut(path: str, version: int | None = None) -> str:
+    """What is wrong with the commits since the last checkpoint, and what to do, in words; empty where each has its beginning and end. A
+    power cut leaves a commit empty that was not on the disk yet, and readers take it for one without rows.
+    """
+    log = Path(path, "_delta_log")
+    newest = max((int(each.stem) for each in log.glob("[0-9]*.json") if each.stem.isdigit()), default=-1)
+    for each in range(newest if version is None else version, -1, -1):
+        commit = log / f"{each:020}.json"
+        if not commit.exists():
+            is_kept = any(log.glob(f"{each + 1:020}.checkpoint*"))
+            return "" if is_kept or each == newest else f"{commit.name} is gone: {_PUT_BACK}"
+        if not _is_whole(commit):
+            remedy = f"remove it, and run the job again, or {_PUT_BACK}" if each == newest else _PUT_BACK
+            return f"{commit.name} is not whole, as a power cut leaves one: {remedy}"
+        if any(log.glob(f"{each:020}.checkpoint*")):
+            return ""
+    return ""
+
+
+def _is_whole(commit: Path) -> bool:
+    """Whether its first and its last line are there; the lines between were written with them."""
+    with commit.open("rb") as opened:
+        first = opened.readline()
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - 2))
+        end = opened.read().rstrip()
+    return first[:1] == b"{" and end[-1:] == b"}" and b"\0" not in first
 
 
 class Batch(NamedTuple):
@@ -31,7 +78,7 @@ class Batch(NamedTuple):
 
 def batches_of(path: str, app: str) -> Iterator[Batch]:
     """The batches that a query committed, the newest first, as far back as the log goes."""
-    version = DeltaTable(path).version()
+    version = open_table(path).version()
     for each in range(version, max(-1, version - _COMMITS_MAX), -1):
         try:
             lines = Path(path, "_delta_log", f"{each:020}.json").read_text("utf-8").splitlines()

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField, StructType
 from ..errors import TableMismatch
 from .columns import delta_schema, told
 from .commits import check_table, is_table
+from .log import open_table
 from .partitions import folder_of, value_text
 
 Values = tuple[tuple[str, str | None], ...]
@@ -33,7 +34,7 @@ def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial
     """
     if not is_table(path):
         return spark.createDataFrame([], schema)
-    table = DeltaTable(path)
+    table = open_table(path)
     check_readable(table, path, schema)
     files = live_files(path, version=table.version())
     if is_partial:
@@ -116,6 +117,6 @@ def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]
     """What the log knows of each live file: path, size_bytes, num_records, min.COLUMN, max.COLUMN, partition.COLUMN."""
     if not is_table(path):
         return []
-    actions = DeltaTable(path, version=version).get_add_actions(flatten=True)
+    actions = open_table(path, version=version).get_add_actions(flatten=True)
     rows: list[dict[str, Any]] = pa.table(actions).to_pylist()
     return rows

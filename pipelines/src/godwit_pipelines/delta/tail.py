@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -24,6 +23,7 @@ from pyspark.sql.types import StructType
 from ..errors import ConfigInvalid, TableReplaced
 from .appended import Appended, appended_files, read_file, snapshot_files
 from .commits import is_table
+from .log import open_table
 from .table_files import check_readable
 
 _ROWS_PER_BATCH = 1_000_000
@@ -106,7 +106,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _identity(self) -> str:
         """The identifier that the table was given when it was made; looked at once for as long as the query runs."""
         if not self.identity:
-            self.identity = str(DeltaTable(self.path).metadata().id)
+            self.identity = str(open_table(self.path).metadata().id)
         return self.identity
 
     def _digest(self, version: int) -> str:
@@ -156,7 +156,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _newest(self) -> int:
         """The newest version; after the first look, commits are counted on from there. That look compares the columns."""
         if self.newest < 0 and is_table(self.path):
-            table = DeltaTable(self.path)
+            table = open_table(self.path)
             check_readable(table, self.path, self.schema)
             self.newest = table.version()
         while self.newest >= 0 and Path(self.path, "_delta_log", f"{self.newest + 1:020}.json").exists():

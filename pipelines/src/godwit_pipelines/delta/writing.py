@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame
 
 from ..tables.table import Table
@@ -17,12 +17,13 @@ from .columns import arrow_schema
 from .commits import check_batch, commit_files, is_repeated, is_table, open_or_create, properties
 from .durable import sync_commits
 from .files import write_files
+from .log import open_table
 
 
 def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
     """Rows added, once per (app, batch) where these are given."""
     check_batch(app, batch)
-    if app and is_table(path) and is_repeated(DeltaTable(path), path, app, batch):
+    if app and is_table(path) and is_repeated(open_table(path), path, app, batch):
         return
     writer = frame.write.format("godwit_delta").mode("append").option("path", path)
     writer = writer.option("partitions", ",".join(table.partitions))
@@ -58,7 +59,7 @@ def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: in
     check_batch(app, batch)
     rows = frame.toArrow().cast(arrow_schema(table.schema))
     if app and is_table(path):
-        is_repeated(DeltaTable(path), path, app, batch)
+        is_repeated(open_table(path), path, app, batch)
     if not rows.num_rows and not app:
         return
     there = open_or_create(path, table.schema, table.partitions)

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -23,6 +22,7 @@ from ..delta.appended import read_file, snapshot_files
 from ..delta.columns import arrow_schema
 from ..delta.commits import is_committed, is_table
 from ..delta.erasing import Note
+from ..delta.log import open_table
 from ..delta.writing import write_rows
 from ..lake import Lake
 from ..tables import TABLES, Table
@@ -81,7 +81,7 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
     """
     rows = list_unproven(lake, table, now)
     if not any(row["person"] == person for row in rows):
-        version = DeltaTable(lake.path(table.name)).version()
+        version = open_table(lake.path(table.name)).version()
         about = {"time": now, "table_name": table.name, "version": version}
         rows.append({"person": person, "rows": removed, "erasure": None, **about})
     return rows
@@ -89,7 +89,7 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
 
 def list_unproven(lake: Lake, table: Table, now: datetime) -> list[dict[str, object]]:
     """The rows of ops.erasures for what was taken out of a table and they do not have yet."""
-    there, proven = DeltaTable(lake.path(table.name)), names_proven(lake)
+    there, proven = open_table(lake.path(table.name)), names_proven(lake)
     noted = rows_of(lake, "ops.erased")
     noted = noted.filter(pc.equal(noted.column("table_name"), table.name))
     rows: list[dict[str, object]] = []
@@ -117,7 +117,7 @@ def noted_rows(lake: Lake, stream: str) -> pa.Table:
     is_done: dict[str, bool] = {}
     for each in noted.group_by(["erasure", "table_name"]).aggregate([]).to_pylist():
         name, path = each["erasure"], lake.path(each["table_name"])
-        is_done[name] = name in proven or (is_table(path) and is_committed(DeltaTable(path), name, 0))
+        is_done[name] = name in proven or (is_table(path) and is_committed(open_table(path), name, 0))
     done = pa.array([name for name, is_out in is_done.items() if is_out], pa.string())
     return noted.filter(pc.is_in(noted.column("erasure"), done))
 
@@ -153,5 +153,5 @@ def names_proven(lake: Lake) -> set[str]:
 def rows_of(lake: Lake, name: str) -> pa.Table:
     """A small table as it stands, with the columns that it has gained since; empty if it is not there."""
     path, schema = lake.path(name), arrow_schema(TABLES[name].schema)
-    files = snapshot_files(path, DeltaTable(path).version()) if is_table(path) else []
+    files = snapshot_files(path, open_table(path).version()) if is_table(path) else []
     return pa.Table.from_batches((batch for file in files for batch in read_file(Path(path), file, schema)), schema)

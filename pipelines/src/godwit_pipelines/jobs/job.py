@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ..delta.commits import PUT_BACK, is_table
-from ..delta.log import count_rows
+from ..delta.log import count_rows, open_table
 from ..errors import CheckpointOlder, TableMissing, TableReplaced
 from ..lake import Lake
 from ..settings import Config
@@ -120,7 +119,7 @@ def newest_batch(query: str, tables: Iterable[str]) -> int:
     """The last batch of a query that any of the tables holds; -1: none."""
     if not query:
         return -1
-    done = (DeltaTable(table).transaction_version(query) for table in tables if is_table(table))
+    done = (open_table(table).transaction_version(query) for table in tables if is_table(table))
     return max((each for each in done if each is not None), default=-1)
 
 
@@ -163,7 +162,7 @@ def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
     begun = last_batch(checkpoint, "offsets")
     newest = -1 if begun is None else begun
     for table in tables:
-        done = DeltaTable(table).transaction_version(query)
+        done = open_table(table).transaction_version(query)
         if done is not None and done > newest:
             raise CheckpointOlder(
                 f"{checkpoint} ends at batch {newest}, and {table} holds batch {done} of its query: it was put back from a copy. "

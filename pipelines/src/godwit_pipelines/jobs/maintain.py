@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from ..delta.columns import arrow_schema
 from ..delta.erasing import count_rows, erase_rows
+from ..delta.log import open_table
 from ..delta.table_files import live_files
 from ..delta.writing import write_rows
 from ..errors import ConfigInvalid
@@ -49,10 +49,10 @@ def maintain(run: Run, table: Table) -> str:
     days = settings.keep_days.get(table.name)
     if days is not None and table.day:
         oldest = oldest_kept(days)
-        removed = DeltaTable(path).delete(f"{DATE} < DATE '{oldest.isoformat()}'")["num_deleted_rows"] or 0
+        removed = open_table(path).delete(f"{DATE} < DATE '{oldest.isoformat()}'")["num_deleted_rows"] or 0
         done += [f"{counted(removed, 'row')} of days before {oldest} let go"] if removed else []
     for day in small_days(path, settings.compact_files_min, settings.compact_bytes):
-        made = DeltaTable(path).optimize.compact(
+        made = open_table(path).optimize.compact(
             partition_filters=[(DATE, "=", day)] if day else None, target_size=settings.compact_bytes
         )
         if made["numFilesRemoved"]:
@@ -83,7 +83,7 @@ def vacuum(path: str, hours: float, *, orphan_hours: float = _ORPHAN_HOURS) -> l
     """Remove files that are no longer part of the table, and those that never were and are old: younger ones may be a job's that
     has not committed yet.
     """
-    table = DeltaTable(path)
+    table = open_table(path)
     gone = set()
     for kept_hours, is_full in ((hours, False), (max(hours, orphan_hours), True)):
         gone |= {*table.vacuum(math.ceil(kept_hours), dry_run=False, enforce_retention_duration=False, full=is_full)}
@@ -121,7 +121,7 @@ def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outc
 def orphans_naming(path: str, table: Table, person: str) -> list[str]:
     """Files that are not the table's and name the person, or cannot be read: a job's at work, or left by one that was killed."""
     found = []
-    for file in DeltaTable(path).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True):
+    for file in open_table(path).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True):
         try:
             is_named = count_rows(Path(path) / unquote(file), table, person) > 0
         except FileNotFoundError:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from ..delta.columns import arrow_schema
 from ..delta.commits import is_table
+from ..delta.log import open_table
 from ..delta.table_files import is_there, live_files, path_of
 from ..delta.writing import write_rows
 from ..errors import ConfigInvalid
@@ -201,7 +201,7 @@ def finish_rebuild(run: Run, job: Job) -> None:
     if removal.quarantined and is_table(quarantine):
         keep_proof(run.lake, _QUARANTINE)
         named = ", ".join(f"'{stream}'" for stream in removal.quarantined)
-        DeltaTable(quarantine).delete(f"stream IN ({named})")
+        open_table(quarantine).delete(f"stream IN ({named})")
     for query in removal.queries:
         shutil.rmtree(run.lake.checkpoint(query), ignore_errors=not Path(run.lake.checkpoint(query)).exists())
     marker.unlink()

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from ..delta.log import open_table
 from ..errors import TableMissing
 from ..tables import TABLES
 
@@ -65,7 +65,7 @@ class Tables:
         if not (path / "_delta_log").is_dir():
             return
         try:
-            data = DeltaTable(str(path)).to_pyarrow_dataset()
+            data = open_table(str(path)).to_pyarrow_dataset()
             field = data.schema.field(time).type
             since, until = (pa.scalar(each, pa.timestamp("us", "UTC")).cast(field) for each in (self.since, self.until))
             wanted = (pc.field(time) >= since) & (pc.field(time) < until)
