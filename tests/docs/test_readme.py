@@ -1,4 +1,4 @@
-"""The README's table of wires: each command is run as it stands (but for the ports), and what one wire publishes all others get."""
+"""The README's table of protocols: each command is run as it stands (but for the ports), and what one publishes all others get."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAMS = ("curl", "mosquitto_sub", "mosquitto_pub")
 def list_commands() -> list[str]:
     """The commands of the table, in its order."""
     text = (ROOT / "README.md").read_text("utf-8")
-    table = text.partition("## The same subject on every wire")[2].partition("\n## ")[0]
+    table = text.partition("## Protocols")[2].partition("\n## ")[0]
     spans = re.findall(r"`([^`]+)`", "\n".join(line for line in table.splitlines() if line.startswith("| ")))
     return [span for span in spans if span.startswith(PROGRAMS)]
 
