@@ -185,7 +185,7 @@ pub struct Limits {
     pub mqtt_owed_bytes_max: usize,
     /// MQTT: bytes that logs keep only because sessions or groups are owed them, each message counted once; past it whoever holds most of its identity's share skips first. 0: a quarter of `logs_bytes_max`; at most half of it.
     pub mqtt_owed_node_bytes_max: usize,
-    /// MQTT: sessions kept for clients that are away; past it a session ends with its connection.
+    /// MQTT: sessions that outlive their connection, of clients that are connected or away; at it a CONNECT that asks for one more is refused. 0: none is kept.
     pub mqtt_sessions_max: usize,
     /// MQTT: the longest that a session outlives its connection; who asks for more is told in CONNACK.
     pub mqtt_session_ms_max: u64,

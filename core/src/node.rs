@@ -38,6 +38,7 @@ pub use mqtt::{
     Sender, Will,
 };
 pub use names::Owner;
+pub(crate) use names::Shares;
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;

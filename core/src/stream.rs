@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::codec::Wire;
 use crate::conflation::Conflation;
 use crate::message::LogId;
+use crate::node::Owner;
 use crate::subject::Pattern;
 use crate::window::Window;
 
@@ -64,6 +65,8 @@ pub struct Stream {
     /// In place of a longer frame its readers get a gap; 0: they take any.
     pub frame_bytes_max: u32,
     pub cursors: Vec<u32>,
+    /// Who was the first to ask for it.
+    pub opener: Owner,
     /// How many of them its subject's log was last told of.
     pub counted: u32,
     pub window: Option<Box<Window>>,
@@ -105,6 +108,7 @@ impl Stream {
             window_bits,
             frame_bytes_max,
             cursors: Vec::new(),
+            opener: Owner::default(),
             counted: 0,
             window: None,
             window_bytes: 0,

@@ -251,7 +251,7 @@ LIMITS: tuple[Limit, ...] = (
           "MQTT: bytes that logs keep only because sessions or groups are owed them, each message counted once; past it whoever holds most of its identity's share skips first. 0: a quarter of `logs_bytes_max`; at most half of it."),
     Limit("mqtt_sessions_max", 1_000_000, 0, 100_000_000,
           "node", "",
-          "MQTT: sessions kept for clients that are away; past it a session ends with its connection."),
+          "MQTT: sessions that outlive their connection, of clients that are connected or away; at it a CONNECT that asks for one more is refused. 0: none is kept."),
     Limit("mqtt_session_ms_max", 604_800_000, 0, 31_536_000_000,
           "connection", "",
           "MQTT: the longest that a session outlives its connection; who asks for more is told in CONNACK."),

@@ -115,6 +115,7 @@ class Node:
             WindowFile(self._data.path) if self._data else None,
             write_stats=self.engine.write_stats if self._data and config.journal.statistics else None,
             write_interval_s=config.journal.statistics_interval_ms / 1000,
+            read_limits=lambda: self.config.limits,
         )
         self.audits = AuditRunner(
             audits,
@@ -127,8 +128,7 @@ class Node:
         self._admin: AdminPort | None = None
         self._demo: Demo | None = None
         self._drained = asyncio.Event()
-        self._is_listening = False
-        self._has_started = False
+        self._is_listening = self._has_started = False
         self._began = time.monotonic()
 
     async def start(self) -> Listeners:

@@ -21,6 +21,8 @@ pub enum What {
     Connects,
     Failures,
     Connections,
+    /// A share of all connections of the node.
+    Places,
     Subscriptions,
 }
 
@@ -123,6 +125,7 @@ impl Scope {
             (What::Connects, Self::Address | Self::Connection) => "connects_per_second_per_address_max",
             (What::Connects, _) => "connects_per_second_per_identity_max",
             (What::Failures, _) => "token_failures_per_minute_per_address_max",
+            (What::Places, _) => "connections_max",
             (What::Connections, Self::Address | Self::Connection) => "connections_per_address_max",
             (What::Connections, Self::Identity) => "connections_per_identity_max",
             (What::Connections, Self::Tenant) => "connections_per_tenant_max",

@@ -88,7 +88,10 @@ impl Node {
         };
         let now_ms = now.mono_ms as i64;
         match keyed {
-            Some(Keyed::New { scope, content }) => self.keys.insert(scope, Known { content, at, arrival }, now_ms),
+            Some(Keyed::New { scope, content }) => {
+                let owner = self.owner_of_draft(draft);
+                self.keys.insert(owner, scope, Known { content, at, arrival }, now_ms);
+            }
             Some(Keyed::Numbered { scope, content, number }) => {
                 let (known, bounds) = (Known { content, at, arrival }, self.publisher_bounds());
                 self.publishers.insert(scope, number, known, now_ms, bounds);

@@ -16,7 +16,8 @@ use crate::message::LogId;
 use crate::subject::Pattern;
 
 pub use shares::Owner;
-pub(super) use shares::Shares;
+pub(crate) use shares::Shares;
+pub(super) use shares::is_within;
 
 const PAGE: usize = 256;
 

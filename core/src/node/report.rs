@@ -43,6 +43,8 @@ pub struct Totals {
     pub holders: u64,
     /// How often such a session or group had to skip its oldest messages, being owed too much.
     pub owed_skips: u64,
+    /// MQTT sessions that have a place, of clients that are connected or away.
+    pub mqtt_sessions: u64,
     pub keys: u64,
     pub publishers: u64,
     pub index_entries: u64,
@@ -78,6 +80,7 @@ impl Node {
             owed_bytes: counts.owed_bytes as u64,
             holders: self.holders.len() as u64,
             owed_skips: self.holders.skips(),
+            mqtt_sessions: self.clients.promised() as u64,
             keys: self.keys.len() as u64,
             publishers: self.publishers.len() as u64,
             index_entries: self.index.len() as u64,

@@ -5,6 +5,7 @@
 mod asking;
 mod quota;
 mod reply;
+mod share;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -255,6 +256,8 @@ impl Shard {
             Entry::Refused(excess) | Entry::Ignored(excess) => (None, Some(excess)),
         };
         self.set_member(socket, member);
+        let is_in = self.move_share(socket, address.ip());
+        let excess = excess.or_else(|| (!is_in).then(|| self.note_share_excess()));
         let Some(connection) = self.connections.get_mut(socket) else { return };
         (connection.peer, connection.door) = (Peer::new(address), door);
         if excess.is_some() || connection.details.is_some() {

@@ -108,6 +108,8 @@ pub(super) struct Connection {
     /// Bytes of its own that have to leave before any stream's: answers, gaps, snapshots, a frame's rest.
     pub private: Vec<u8>,
     pub cursors: u32,
+    /// What its address is counted under among all connections; 0: it is not.
+    pub origin: u32,
     /// Head of the list of cursors with something to send this turn.
     pub first_ready: u32,
     /// When it last gave a sign of life.
@@ -257,6 +259,7 @@ impl Connection {
             first_cursor: NONE,
             first_ready: NONE,
             cursors: 0,
+            origin: 0,
             since: now,
             heard: now,
             phase: Phase::Http,

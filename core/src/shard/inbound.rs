@@ -25,10 +25,11 @@ const INFLATED_BYTES_KEPT: usize = 65_536;
 impl Shard {
     /// A socket was accepted by a listener (numbered as in the settings); it is refused at the limit and while draining.
     pub fn accept<O: Outlet>(&mut self, socket: u32, address: SocketAddr, listener: u8, out: &mut O) {
+        let origin = self.share_of(address.ip());
         let code = if self.drain.is_some() {
             Some(Code::Draining)
         } else {
-            let is_in = self.crowd.enter(self.index, self.settings.limits.connections_max);
+            let is_in = self.crowd.enter(self.index, self.settings.limits.connections_max, origin);
             (!is_in).then_some(Code::ConnectionsTooMany)
         };
         if let Some(code) = code {
@@ -40,7 +41,7 @@ impl Shard {
         }
         let entry = self.enter(address.ip(), true);
         if let Entry::Ignored(excess) = entry {
-            self.crowd.leave(self.index);
+            self.crowd.leave(self.index, origin);
             let refusal = excess.refusal();
             self.counters.count_refused(refusal.code);
             self.report(Report::Refused { address, code: refusal.code, reason: refusal.reason });
@@ -60,6 +61,7 @@ impl Shard {
             Entry::Free(member) => connection.member = member,
             Entry::Refused(excess) | Entry::Ignored(excess) => connection.details().turned_away = Some(excess),
         }
+        connection.origin = origin;
         self.counters.count_accepted(&connection);
         self.connections.insert_at(socket, connection);
         self.counters.connections = self.connections.len() as u64;

@@ -203,7 +203,7 @@ impl Shard {
         self.note_end(socket, code);
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.take(socket) else { return };
-        self.crowd.leave(self.index);
+        self.crowd.leave(self.index, connection.origin);
         self.counters.connections = self.connections.len() as u64;
         let held = (connection.reader.held_bytes() + connection.mqtt.as_ref().map_or(0, |mqtt| mqtt.held.len())) as u64;
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);

@@ -7,7 +7,7 @@ use super::Shard;
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::message::LogId;
-use crate::node::Node;
+use crate::node::{Node, Owner, Shares};
 use crate::slab::Slab;
 use crate::stream::{Source, Stream, Variant};
 use crate::subject::Pattern;
@@ -22,6 +22,9 @@ pub(super) struct Streams {
     /// The last number given to a subject on the binary wire.
     pub next_number: u32,
     pub window_bytes: usize,
+    /// Who opens the next one, and how many each holder has opened.
+    pub opener: Owner,
+    shares: Shares,
 }
 
 /// Nearly every subject has one stream.
@@ -137,6 +140,7 @@ impl Streams {
 
     pub(super) fn insert(&mut self, stream: Stream) -> u32 {
         let source = stream.source.clone();
+        self.shares.add(stream.opener);
         let id = self.slab.insert(stream);
         match source {
             Source::Subject(log) => match self.by_log.remove(&log) {
@@ -153,6 +157,7 @@ impl Streams {
 
     pub(super) fn remove(&mut self, id: u32) -> Option<Stream> {
         let stream = self.slab.remove(id)?;
+        self.shares.remove(stream.opener);
         match &stream.source {
             Source::Subject(log) => {
                 if let Some(Seats::Many(ids)) = self.by_log.get_mut(log) {
@@ -265,10 +270,14 @@ impl Shard {
         Ok(stream)
     }
 
-    pub(super) fn add_stream(&mut self, stream: Stream) -> Result<u32, Refusal> {
-        if self.streams.len() >= self.settings.limits.streams_per_shard_max {
+    pub(super) fn add_stream(&mut self, mut stream: Stream) -> Result<u32, Refusal> {
+        let (len, max) = (self.streams.len(), self.settings.limits.streams_per_shard_max);
+        if len >= max {
             return Err(Refusal::new(Code::StreamsTooMany, "this shard has as many streams as it may have"));
         }
+        stream.opener = std::mem::take(&mut self.streams.opener);
+        let may_add = self.streams.shares.check(stream.opener, len, max);
+        may_add.map_err(|code| Refusal::new(code, code.sentence()))?;
         let is_timed = Self::keeps_window(&stream);
         let id = self.streams.insert(stream);
         if is_timed {

@@ -85,3 +85,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn whoever_has_many_keys_pushes_out_its_own_and_nobody_elses() {
+    let mut node = new_node(|settings| {
+        settings.limits.idempotency_keys_max = 1_000;
+        settings.limits.idempotency_keys_age_ms_max = 1 << 40;
+    });
+    let mut keyed = |identity: &str, key: &str, ms: u64| {
+        let holder = Holder::new("", "authorizer", identity);
+        let mut draft = Draft::new(Kind::Text, b"1", "", holder, 1);
+        draft.key = Some(key.as_bytes().into());
+        match publish(&mut node, "/k", draft, at_ms(ms)) {
+            Outcome::Published { is_duplicate, .. } => is_duplicate,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!((0..9).all(|n| !keyed("ann", &format!("key-of-ann-{n}"), n)));
+    assert!((0..5_000).all(|n| !keyed("greedy", &format!("key-of-greedy-{n}"), 10 + n)));
+    assert!((0..9).all(|n| keyed("ann", &format!("key-of-ann-{n}"), 10_000)), "ann's keys are all remembered");
+    assert!((4_300..5_000).all(|n| keyed("greedy", &format!("key-of-greedy-{n}"), 10_000)), "and the newest of others");
+    assert!(!keyed("greedy", "key-of-greedy-4000", 10_001), "the oldest have gone");
+}

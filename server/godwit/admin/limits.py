@@ -17,21 +17,8 @@ from aiohttp import web
 from ..codes import CODES
 from ..config import Config
 from ..limits import LIMITS
+from ..monitoring.fullness import count_used, read_count
 from .view import NodeView
-
-USED_BY_NODE = {
-    "subjects_max": "subjects",
-    "logs_bytes_max": "message_bytes",
-    "snapshots_bytes_max": "snapshot_bytes",
-    "idempotency_keys_max": "keys",
-    "feed_entries_max": "feed_entries",
-    "feed_bytes_max": "feed_bytes",
-    "index_entries_max": "index_entries",
-    "rate_limit_entries_max": "accounts",
-}
-USED_BY_ALL_SHARDS = {"connections_max": "connections", "partial_bytes_max": "held_bytes"}
-USED_BY_A_SHARD = {"windows_bytes_max": "window_bytes", "streams_per_shard_max": "streams"}
-"""The fullest shard's, since the limit is each one's."""
 
 COUNTED_BY_NODE = {
     "log_messages_max": "messages_evicted_by_count",
@@ -83,7 +70,7 @@ def describe(config: Config, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "code_number": CODES_BY_NAME[limit.code] if limit.code else None,
                 "sentence": limit.sentence,
                 "source": config.sources[f"limits.{limit.name}"],
-                "used": _count_used(limit.name, stats, shards),
+                "used": count_used(limit.name, stats, shards),
                 "hits": hits,
                 "counted_by": counted_by,
                 "is_ordinary": limit.name in ORDINARY,
@@ -104,31 +91,16 @@ def count_codes(shards: Iterable[Mapping[str, Any]]) -> Counter[int]:
     return commands + (refused | ended)
 
 
-def _count_used(name: str, stats: Mapping[str, Any], shards: list[Mapping[str, Any]]) -> int | None:
-    if name in USED_BY_NODE:
-        return _read(stats, USED_BY_NODE[name])
-    if name in USED_BY_ALL_SHARDS:
-        return sum(_read(shard, USED_BY_ALL_SHARDS[name]) or 0 for shard in shards)
-    if name in USED_BY_A_SHARD:
-        return max((_read(shard, USED_BY_A_SHARD[name]) or 0 for shard in shards), default=0)
-    return None
-
-
 def _count_hits(
     name: str, code: str, stats: Mapping[str, Any], shards: list[Mapping[str, Any]], codes: Counter[int]
 ) -> tuple[str | None, int | None]:
     if name in COUNTED_BY_NODE:
-        return COUNTED_BY_NODE[name], _read(stats, COUNTED_BY_NODE[name])
+        return COUNTED_BY_NODE[name], read_count(stats, COUNTED_BY_NODE[name])
     if name in COUNTED_BY_NAME:
         counts = [dict(shard.get("limit_hits") or {}) for shard in shards]
         return f"limit {name}", sum(int(count.get(name, 0)) for count in counts)
     if name in COUNTED_BY_SHARDS:
-        return COUNTED_BY_SHARDS[name], sum(_read(shard, COUNTED_BY_SHARDS[name]) or 0 for shard in shards)
+        return COUNTED_BY_SHARDS[name], sum(read_count(shard, COUNTED_BY_SHARDS[name]) or 0 for shard in shards)
     if code and code not in CODES_OF_MANY_CAUSES and any("command_codes" in shard for shard in shards):
         return f"code {code}", codes[CODES_BY_NAME[code]]
     return None, None
-
-
-def _read(figures: Mapping[str, Any], name: str) -> int | None:
-    value = figures.get(name)
-    return int(value) if isinstance(value, int | float) else None

@@ -115,6 +115,11 @@ NODE = (
     _counter(
         "owed_skips", "times", "Times an MQTT session or group was owed too much and its oldest messages were let go."
     ),
+    _gauge(
+        "mqtt_sessions",
+        "sessions",
+        "MQTT sessions that outlive their connection, of clients that are connected or away.",
+    ),
     _gauge("keys", "keys", "Idempotency keys remembered."),
     _gauge("index_entries", "arrivals", "Arrivals remembered for resume tokens."),
     _gauge("feed_entries", "messages", "Messages that the slowest shard has yet to read."),

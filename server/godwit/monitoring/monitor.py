@@ -20,6 +20,7 @@ from ..config.dispatch import DISPATCH_PATTERNS
 from ..engine import Draft, Statistic
 from ..logs import read_logger
 from ..model import Position
+from .fullness import FullnessWatch
 from .presentation import Tree, list_due, list_pushes, make_root, show_now, show_window
 from .process import ProcessMeter, stand_back
 from .records import is_due, list_written, record_now, record_window
@@ -64,6 +65,7 @@ class Monitor:
         clock: Clock | None = None,
         write_stats: Callable[[int, list[Statistic]], bool] | None = None,
         write_interval_s: float = 60.0,
+        read_limits: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         """`publish_many` None: nothing is pushed. `file` None: the windows end with the node. `write_stats` None: nothing is written
         into the journal."""
@@ -72,6 +74,7 @@ class Monitor:
         self._file, self._clock = file, clock or Clock()
         self._write_stats, self._write_interval_s = write_stats, write_interval_s
         self._read_process = read_process or ProcessMeter().read
+        self._read_limits, self._fullness = read_limits, FullnessWatch()
         self._lock = threading.Lock()
         self._windows = self._load()
         # The windows' time is this node's monotonic one, moved so that it never goes before what was saved.
@@ -111,6 +114,7 @@ class Monitor:
         """One reading and what follows from it; the loop's own body, and a test's."""
         stats = self._read_stats()
         reading = take_reading(self._clock.mono() + self._offset_s, stats, self._read_process())
+        self._fullness.look(stats, self._read_limits())
         self._tell_sockets(sum(shard.get("sockets_refused", 0) for shard in stats["shards"]))
         with self._lock:
             before = self._before

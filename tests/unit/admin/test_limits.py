@@ -2,9 +2,6 @@
 
 from godwit.admin.limits import (
     COUNTED_BY_NODE,
-    USED_BY_A_SHARD,
-    USED_BY_ALL_SHARDS,
-    USED_BY_NODE,
     count_codes,
     describe,
 )
@@ -18,7 +15,7 @@ def test_every_limit_has_its_row_and_every_row_its_limit() -> None:
     config = build_config({"limits": {"subjects_max": 100}}, {}, {}, places=Places("a.toml"))
     rows = describe(config, {})
     assert [row["name"] for row in rows] == [limit.name for limit in LIMITS]
-    assert {*COUNTED_BY_NODE, *USED_BY_NODE, *USED_BY_ALL_SHARDS, *USED_BY_A_SHARD} <= {limit.name for limit in LIMITS}
+    assert {*COUNTED_BY_NODE} <= {limit.name for limit in LIMITS}
     row = next(row for row in rows if row["name"] == "subjects_max")
     assert (row["value"], row["source"], row["code"]) == (100, "file a.toml", "SubjectsTooMany")
     assert not any(row["hits"] for row in rows), "an engine that tells nothing has counted nothing"

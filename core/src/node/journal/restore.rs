@@ -329,7 +329,8 @@ impl Node {
         let scope = self.keys.scope(&kept.holder, &kept.subject, key);
         let content = self.keys.digest(&[&[kept.kind as u8, 1], &kept.content_bytes().to_le_bytes(), kept.bytes()]);
         let at = Position { epoch: kept.epoch, sequence: kept.sequence };
-        self.keys.insert(scope, Known { content, at: Some(at), arrival: kept.arrival }, then_ms);
+        let owner = self.owner_of(&kept.holder, 0);
+        self.keys.insert(owner, scope, Known { content, at: Some(at), arrival: kept.arrival }, then_ms);
     }
 }
 

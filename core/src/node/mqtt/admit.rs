@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::Node;
-use super::{Kept, Will};
+use super::{Claim, Kept, Will};
 use crate::holder::Holder;
 use crate::message::LogId;
 use crate::position::Now;
@@ -44,5 +44,65 @@ impl Node {
         });
         let left_ms = before.expires_ms.saturating_sub(now.mono_ms).max(1);
         self.release(id, connection, Some(kept), will, left_ms, now);
+    }
+
+    /// What is kept of a client stays as it was; one of which nothing is kept is forgotten.
+    pub(super) fn leave_unclaimed(&mut self, id: &Arc<str>) {
+        let Some(client) = self.clients.by_id.get(id) else { return };
+        if client.kept.is_some() || client.will.is_some() {
+            let due = client.due();
+            self.restore_timers(id, due);
+        } else if client.owner.is_none() {
+            self.clients.remove(id);
+        }
+    }
+
+    /// A connection that waited for its client identifier has gone.
+    pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
+        if let Some(client) = self.clients.by_id.get(id)
+            && self.clients.waiting.get(&client.serial) == Some(&connection)
+        {
+            self.clients.waiting.remove(&client.serial);
+        } else if self.clients.by_id.get(id).is_some_and(|client| client.is_nobodys()) {
+            // It was told that the identifier is free, and went before it took it.
+            self.clients.remove(id);
+        }
+    }
+
+    /// The client is this connection's from here on.
+    pub(super) fn take_client(
+        &mut self,
+        id: &Arc<str>,
+        holder: &Arc<Holder>,
+        connection: ConnectionId,
+        is_clean: bool,
+    ) -> Claim {
+        let Some(client) = self.clients.by_id.get_mut(id) else { return Claim::Foreign };
+        (client.owner, client.holder) = (Some(connection), Arc::clone(holder));
+        // That of a connection whose shard gave up.
+        let stale = client.hold.take();
+        self.clients.waiting.remove(&client.serial);
+        let kept = client.kept.take().map(|kept| *kept);
+        let (will, expires_ms) = (client.will.take(), client.expires_ms);
+        let serial = client.serial;
+        self.end_hold(stale);
+        if is_clean {
+            self.note_session(id, None, 0, 0);
+        }
+        if will.is_some() {
+            self.note_will(id, None);
+        }
+        if kept.is_some() {
+            self.clients.away -= 1;
+        }
+        if let Some(kept) = &kept {
+            self.hand_over(id, kept, is_clean);
+        }
+        let mut before = Before { expires_ms, will };
+        if is_clean {
+            // The session ends here, and with it the delay of its will.
+            self.due_wills.extend(before.will.take().map(|will| will.1));
+        }
+        Claim::Granted { serial, kept: kept.filter(|_| !is_clean), before }
     }
 }

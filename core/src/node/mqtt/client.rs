@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::{Kept, Will, holds};
 use crate::holder::Holder;
+use crate::node::names::Owner;
 use crate::report::ConnectionId;
 
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub(super) struct Client {
     pub(super) owner: Option<ConnectionId>,
     pub(super) kept: Option<Box<Kept>>,
     pub(super) expires_ms: u64,
+    /// Whose place of the table its session has, from the CONNECT that asked for it on.
+    pub(super) place: Option<Owner>,
     pub(super) will: Option<Box<(u64, Will)>>,
     /// What it holds while it is connected, or until it has its place again.
     pub(super) hold: Option<Box<holds::Hold>>,
@@ -31,6 +34,16 @@ impl Client {
             && (self.holder.authority == *authority || !is_known)
     }
 
+    /// Neither connected, nor is anything kept of it.
+    pub(super) fn is_nobodys(&self) -> bool {
+        self.owner.is_none() && self.kept.is_none() && self.will.is_none()
+    }
+
+    /// When what is kept of it expires, and its will is due, with its serial.
+    pub(super) fn due(&self) -> (u64, Option<u64>, u32) {
+        (self.expires_ms, self.will.as_ref().map(|will| will.0), self.serial)
+    }
+
     pub(super) fn new(serial: u32, holder: Arc<Holder>) -> Self {
         Self {
             serial,
@@ -38,6 +51,7 @@ impl Client {
             owner: None,
             kept: None,
             expires_ms: 0,
+            place: None,
             will: None,
             hold: None,
             has_note: false,

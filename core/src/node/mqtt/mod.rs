@@ -9,6 +9,7 @@ mod holders;
 mod holds;
 mod inherited;
 mod owed;
+mod promised;
 mod revoked;
 mod saved;
 mod willed;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 use super::Node;
 use super::listeners::bit;
+use super::names::Owner;
+use crate::codes::Code;
 use crate::holder::Holder;
 use crate::message::{LogId, Message};
 use crate::position::Now;
@@ -33,6 +36,7 @@ pub use holders::Overdue;
 pub use inherited::{Inherited, Sender};
 pub use owed::Missed;
 pub(super) use owed::Owed;
+use promised::Promises;
 pub use revoked::Ended;
 pub(super) use saved::{Pending, SESSION};
 pub use willed::Will;
@@ -137,6 +141,8 @@ pub const NOBODY: u32 = u32::MAX - 1;
 pub enum Claim {
     /// It belongs to another identity.
     Foreign,
+    /// The session that it asks for has no place.
+    Full(Code),
     /// Its present connection has been told to go; `Mail::Free` follows.
     Wait,
     Granted {
@@ -159,6 +165,7 @@ pub(in crate::node) struct Clients {
     mail: HashMap<u8, Vec<Mail>>,
     /// Clients that are away.
     pub(in crate::node) away: usize,
+    promises: Promises,
 }
 
 impl Clients {
@@ -181,8 +188,16 @@ impl Clients {
 }
 
 impl Node {
-    /// A connection says that it is this client. `is_clean`: what is kept of it is forgotten.
-    pub fn claim(&mut self, id: &Arc<str>, holder: &Arc<Holder>, connection: ConnectionId, is_clean: bool) -> Claim {
+    /// A connection says that it is this client. `is_clean`: what is kept of it is forgotten. `place`: who asks for a session that outlives
+    /// the connection.
+    pub fn claim(
+        &mut self,
+        id: &Arc<str>,
+        holder: &Arc<Holder>,
+        connection: ConnectionId,
+        is_clean: bool,
+        place: Option<Owner>,
+    ) -> Claim {
         let abandoned = self.feed.abandoned;
         let clients = &mut self.clients;
         clients.forget_timers(id);
@@ -194,7 +209,7 @@ impl Node {
         });
         let is_own = client.is_of(holder);
         if !is_own && !client.holder.is_anonymous() {
-            let due = (client.expires_ms, client.will.as_ref().map(|will| will.0), client.serial);
+            let due = client.due();
             self.restore_timers(id, due);
             return Claim::Foreign;
         }
@@ -202,40 +217,24 @@ impl Node {
         let is_clean = is_clean || !is_own;
         let is_held = client.owner.filter(|owner| *owner != connection && abandoned & bit(owner.shard()) == 0);
         if let Some(owner) = is_held {
-            let earlier = clients.waiting.insert(client.serial, connection).filter(|earlier| *earlier != connection);
-            let mut wakes = clients.tell(owner, Mail::Evict(owner));
-            if let Some(earlier) = earlier {
-                wakes |= clients.tell(earlier, Mail::Evict(earlier));
-            }
-            self.wakes |= wakes;
+            let serial = client.serial;
+            self.wait_for(serial, owner, connection);
             return Claim::Wait;
         }
-        (client.owner, client.holder) = (Some(connection), Arc::clone(holder));
-        // That of a connection whose shard gave up.
-        let stale = client.hold.take();
-        clients.waiting.remove(&client.serial);
-        let kept = client.kept.take().map(|kept| *kept);
-        let (will, expires_ms) = (client.will.take(), client.expires_ms);
-        let serial = client.serial;
-        self.end_hold(stale);
-        if is_clean {
-            self.note_session(id, None, 0, 0);
+        if let Err(code) = clients.promise(id, place, is_own, self.limits.mqtt_sessions_max) {
+            self.leave_unclaimed(id);
+            return Claim::Full(code);
         }
-        if will.is_some() {
-            self.note_will(id, None);
+        self.take_client(id, holder, connection, is_clean)
+    }
+
+    /// A client's connection is told to go, and so is another one that waits for it.
+    fn wait_for(&mut self, serial: u32, owner: ConnectionId, connection: ConnectionId) {
+        let earlier = self.clients.waiting.insert(serial, connection).filter(|earlier| *earlier != connection);
+        self.wakes |= self.clients.tell(owner, Mail::Evict(owner));
+        if let Some(earlier) = earlier {
+            self.wakes |= self.clients.tell(earlier, Mail::Evict(earlier));
         }
-        if kept.is_some() {
-            self.clients.away -= 1;
-        }
-        if let Some(kept) = &kept {
-            self.hand_over(id, kept, is_clean);
-        }
-        let mut before = Before { expires_ms, will };
-        if is_clean {
-            // The session ends here, and with it the delay of its will.
-            self.due_wills.extend(before.will.take().map(|will| will.1));
-        }
-        Claim::Granted { serial, kept: kept.filter(|_| !is_clean), before }
     }
 
     fn restore_timers(&mut self, id: &Arc<str>, (expires_ms, will_ms, serial): (u64, Option<u64>, u32)) {
@@ -261,8 +260,8 @@ impl Node {
         client.owner = None;
         let (serial, hold) = (client.serial, client.hold.take());
         let waiting = self.clients.waiting.remove(&serial);
-        let has_room = self.clients.away < self.limits.mqtt_sessions_max;
-        let kept = kept.filter(|_| has_room || waiting.is_some());
+        let is_promised = client.place.is_some();
+        let kept = kept.filter(|_| is_promised || waiting.is_some());
         self.note_session(id, kept.as_ref(), expiry_ms, now.wall_ms.saturating_add(expiry_ms));
         let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
         let mut due = (0, None, serial);
@@ -289,21 +288,12 @@ impl Node {
             self.clients.away += 1;
             self.restore_timers(id, due);
         } else if waiting.is_none() {
-            self.clients.by_id.remove(id);
+            self.clients.remove(id);
         }
         // What is kept holds now what the connection held.
         self.end_hold(hold);
         if let Some(waiting) = waiting {
             self.wakes |= self.clients.tell(waiting, Mail::Free(waiting));
-        }
-    }
-
-    /// A connection that waited for its client identifier has gone.
-    pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
-        if let Some(client) = self.clients.by_id.get(id)
-            && self.clients.waiting.get(&client.serial) == Some(&connection)
-        {
-            self.clients.waiting.remove(&client.serial);
         }
     }
 
@@ -351,7 +341,7 @@ impl Node {
             if is_over {
                 let kept = self.clients.by_id.get_mut(&id).and_then(|client| client.kept.take());
                 self.note_session(&id, None, 0, 0);
-                self.clients.by_id.remove(&id);
+                self.clients.remove(&id);
                 self.clients.away -= 1;
                 if let Some(kept) = kept {
                     self.disown(&kept);

@@ -65,7 +65,7 @@ impl Node {
             self.clients.forget_timers(id);
             let kept = self.clients.by_id.get_mut(id).and_then(|client| client.kept.take());
             self.note_session(id, None, 0, 0);
-            self.clients.by_id.remove(id);
+            self.clients.remove(id);
             self.clients.away -= 1;
             self.ended.sessions += 1;
             if let Some(kept) = kept {

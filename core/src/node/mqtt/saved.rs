@@ -136,7 +136,7 @@ impl Node {
         let ends_ms =
             if saved.expires_ms == 0 { now.wall_ms.saturating_add(saved.session_ms) } else { saved.expires_ms };
         let left_ms = ends_ms.checked_sub(now.wall_ms).filter(|left_ms| *left_ms > 0)?;
-        if self.clients.by_id.contains_key(id) || self.clients.away >= self.limits.mqtt_sessions_max {
+        if self.clients.by_id.contains_key(id) || self.limits.mqtt_sessions_max == 0 {
             return None;
         }
         let kept = Kept {
@@ -157,8 +157,9 @@ impl Node {
         self.holders.add_client(serial, &id);
         let (holder, kept) = (saved.holder.read(), Some(Box::new(kept)));
         let client = Client { kept, expires_ms, has_note: true, ..Client::new(serial, holder) };
-        clients.by_id.insert(Arc::clone(&id), Box::new(client));
-        clients.away += 1;
+        let owner = self.owner_of(&client.holder, 0);
+        self.clients.insert_promised(&id, client, owner);
+        self.clients.away += 1;
         self.restore_timers(&id, (expires_ms, None, serial));
         Some(Pending { id, flight: saved.flight })
     }

@@ -13,25 +13,29 @@ const PLACES_MIN: usize = 100;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owner(u64);
 
+/// Whether whoever has `held` places of `max`, of which `len` are taken, may have one more.
+pub(crate) fn is_within(held: usize, len: usize, max: usize) -> bool {
+    max < PLACES_MIN || len < max - max / 5 || held < max / 100
+}
+
 /// How many places each holder has.
 #[derive(Debug, Default)]
-pub(in crate::node) struct Shares(HashMap<Owner, u32>);
+pub(crate) struct Shares(HashMap<Owner, u32>);
 
 impl Shares {
     /// Whether a holder may have one more place of `max`, of which `len` are taken.
-    pub(in crate::node) fn check(&self, owner: Owner, len: usize, max: usize) -> Result<(), Code> {
-        let is_free = owner == Owner::default() || max < PLACES_MIN || len < max - max / 5;
+    pub(crate) fn check(&self, owner: Owner, len: usize, max: usize) -> Result<(), Code> {
         let held = self.0.get(&owner).map_or(0, |count| *count as usize);
-        if is_free || held < max / 100 { Ok(()) } else { Err(Code::ShareExceeded) }
+        if owner == Owner::default() || is_within(held, len, max) { Ok(()) } else { Err(Code::ShareExceeded) }
     }
 
-    pub(in crate::node) fn add(&mut self, owner: Owner) {
+    pub(crate) fn add(&mut self, owner: Owner) {
         if owner != Owner::default() {
             *self.0.entry(owner).or_default() += 1;
         }
     }
 
-    pub(in crate::node) fn remove(&mut self, owner: Owner) {
+    pub(crate) fn remove(&mut self, owner: Owner) {
         if let Some(count) = self.0.get_mut(&owner) {
             *count -= 1;
             if *count == 0 {

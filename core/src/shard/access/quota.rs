@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::account::{Account, Key, Member, Purse, Rate, Scope, What};
 use crate::codes::Code;
 use crate::command::Refusal;
-use crate::node::Node;
 use crate::shard::Shard;
 use crate::shard::connection::{Access, Connection};
 
@@ -18,7 +17,7 @@ const ANSWERS: u64 = 10;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::shard) struct Excess {
     pub(in crate::shard) scope: Scope,
-    what: What,
+    pub(super) what: What,
     /// When to come again; 0: when somebody has left.
     pub(in crate::shard) wait_ms: u32,
 }
@@ -36,6 +35,9 @@ impl Excess {
             What::Subscribes => (Code::RateExceeded, "subscribes more often than it may"),
             What::Connects => (Code::ConnectsTooMany, "connects more often than it may"),
             What::Failures => (Code::ConnectsTooMany, "has shown more tokens that were refused than it may"),
+            What::Places => {
+                (Code::ConnectsTooMany, "has its share of the node's connections, which are nearly all taken")
+            }
             What::Connections => (Code::ConnectsTooMany, "has as many connections as it may have"),
             What::Subscriptions => (Code::SubscriptionsTooMany, "has as many subscriptions as it may have"),
         };
@@ -116,19 +118,6 @@ impl Shard {
         } else {
             Entry::Ignored(excess)
         }
-    }
-
-    /// Whose places of shared tables a connection takes.
-    pub(in crate::shard) fn origin(&self, socket: u32) -> u64 {
-        let address = self.connections.get(socket).map(|connection| connection.peer.address().ip());
-        address.map_or(0, |address| Key::of_address(address).fold())
-    }
-
-    /// What begins for a connection from here on is counted as its own.
-    pub(in crate::shard) fn ask_as(&self, socket: u32, node: &mut Node) {
-        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
-        let owner = access.map(|access| node.owner_of(&access.holder, self.origin(socket)));
-        node.ask_as(owner.unwrap_or_default());
     }
 
     /// It is known who a connection is: what it is counted with from now on, unless that has as many as it may.

@@ -166,6 +166,7 @@ impl Shard {
         let Some(arriving) = &mqtt.arriving else { return Ok(Step::Done) };
         let holder = Arc::clone(&access.holder);
         let (id, is_clean) = (holder.client_key(&mqtt.client_id), arriving.is_clean);
+        let keeps_session = arriving.session_ms > 0;
         let connection_id = self.connection_id(socket);
         if !is_clean && let Some(step) = self.judge_session(socket, &id, &holder)? {
             return Ok(step);
@@ -176,11 +177,15 @@ impl Shard {
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
             mqtt.client_key = Arc::clone(&id);
         }
-        let claim = node.claim(&id, &holder, connection_id, is_clean);
+        let place = keeps_session.then(|| node.owner_of(&holder, self.origin(socket)));
+        let claim = node.claim(&id, &holder, connection_id, is_clean, place);
         self.wakes |= node.take_wakes();
         let wills = node.take_wills();
         match claim {
             Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
+            Claim::Full(code) => {
+                Err(Fault::of(code, Reason::QUOTA, "there is no room for one more session of this client's holder"))
+            }
             Claim::Wait => Ok(Step::Wait),
             Claim::Granted { serial, kept, before } => {
                 let restored = match kept {

@@ -63,6 +63,7 @@ impl Shard {
     pub(super) fn seat_member(&mut self, socket: u32, share: &Share<'_>, node: &mut Node) -> Result<(), Refusal> {
         let Share { group, selector, .. } = *share;
         self.may_hold(socket)?;
+        self.ask_as(socket, node);
         let pattern = Pattern::parse_levels(selector.text())?;
         let number = node.join_group(self.index, group, &pattern);
         let stream = match self.shared.get(&number) {

@@ -8,6 +8,7 @@ mod holder;
 mod overlap;
 mod owed;
 mod publisher;
+mod shares;
 mod subscriber;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,90 @@
+//! The table of sessions: one is promised at CONNECT and kept, whatever others do; its last fifth is for holders with few.
+use super::admit::{come_as, connect_with, settings, taken};
+use super::end::{packet, subscribe};
+use crate::world::{Place, World};
+use godwit_core::holder::Holder;
+use godwit_core::report::Order;
+use std::sync::Arc;
+
+fn come(world: &mut World, identity: &str, client: &str) -> (Place, u8) {
+    let place = come_as(world, Holder::new("", "authorizer", identity), &connect_with(client, false));
+    let reason = taken(world, place)[3];
+    (place, reason)
+}
+
+#[test]
+fn nobody_alone_fills_the_table_of_sessions_and_no_promised_one_is_dropped() {
+    let mut settings = settings();
+    settings.limits.mqtt_sessions_max = 200;
+    let mut world = World::new(settings, 1, false);
+    let (device, reason) = come(&mut world, "device", "d");
+    assert_eq!(reason, 0);
+    let reasons: Vec<u8> = (0..170)
+        .map(|number| {
+            let (place, reason) = come(&mut world, "greedy", &format!("g{number}"));
+            world.gone(place);
+            world.turn_all();
+            reason
+        })
+        .collect();
+    assert_eq!(reasons.iter().filter(|reason| **reason == 0).count(), 159);
+    assert_eq!(reasons.last(), Some(&0x97));
+    let (_, reason) = come(&mut world, "device", "e");
+    assert_eq!(reason, 0, "who has few has a place in the last fifth");
+    assert_eq!(come(&mut world, "device", "f").1, 0x97, "and not more than a hundredth");
+    assert_eq!(come(&mut world, "greedy", "g7").1, 0, "a session that is there is resumed");
+    world.gone(device);
+    world.turn_all();
+    let back = come_as(&mut world, Holder::new("", "authorizer", "device"), &connect_with("d", false));
+    assert_eq!(taken(&mut world, back)[2..4], [1, 0], "a promised session is there");
+}
+
+#[test]
+fn a_full_table_refuses_who_asks_and_a_session_that_ends_frees_its_place() {
+    let mut settings = settings();
+    settings.limits.mqtt_sessions_max = 2;
+    let mut world = World::new(settings.clone(), 1, false);
+    let (first, _) = come(&mut world, "a", "1");
+    let (second, _) = come(&mut world, "a", "2");
+    assert_eq!(come(&mut world, "a", "3").1, 0x97);
+    assert_eq!(come(&mut world, "a", "3").1, 0x97, "a refusal takes no place and leaves nothing");
+    world.gone(second);
+    world.turn_all();
+    // DISCONNECT with a session expiry of 0.
+    world.bytes(first, &[0xe0, 7, 0, 5, 0x11, 0, 0, 0, 0]);
+    world.turn_all();
+    world.gone(first);
+    world.turn_all();
+    assert_eq!(come(&mut world, "a", "3").1, 0);
+    settings.limits.mqtt_sessions_max = 1;
+    world.order(0, Order::Configure(Arc::new(settings)));
+    let back = come_as(&mut world, Holder::new("", "authorizer", "a"), &connect_with("2", false));
+    assert_eq!(taken(&mut world, back)[2..4], [1, 0], "a lower limit ends no session that is promised");
+}
+
+#[test]
+fn where_no_session_is_kept_nobody_is_refused_for_asking() {
+    let mut settings = settings();
+    settings.limits.mqtt_sessions_max = 0;
+    let mut world = World::new(settings, 1, false);
+    let (place, reason) = come(&mut world, "a", "1");
+    assert_eq!(reason, 0);
+    world.gone(place);
+    world.turn_all();
+    assert_eq!(come(&mut world, "a", "1").1, 0);
+}
+
+#[test]
+fn a_shared_subscription_takes_a_subject_of_its_holders_share() {
+    let mut settings = settings();
+    settings.limits.subjects_max = 100;
+    let mut world = World::new(settings, 1, false);
+    let (place, _) = come(&mut world, "greedy", "g");
+    let refused = (0..100).filter(|number| {
+        let filter = subscribe(&[(&format!("$share/group/{number}"), 1)]);
+        world.bytes(place, &packet(0x82, &[&filter[2..4], &[0], &filter[4..]].concat()));
+        world.turn_all();
+        taken(&mut world, place).last() == Some(&0x97)
+    });
+    assert_eq!(refused.count(), 20);
+}
