@@ -21,9 +21,11 @@ from ..config.tree import AccessConfig, IssuerConfig
 from ..engine import WithdrawOrder
 from ..errors import ConfigInvalid
 from ..extension import ExtensionHost
+from ..logs import read_logger
 from ..plugins import load_plugin
 from .authorizer import Authorizer, ConnectQuestion
 from .hosted import HostedAuthorizer
+from .lookalikes import list_lookalikes
 from .rights import Grant, Refusal, Rule
 
 EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
@@ -125,6 +127,8 @@ def _build_judge(
     if access.mode == "jwt":
         from .tokens import TokenAuthorizer  # its libraries are loaded by who uses them
 
+        for first, second in list_lookalikes(issuer.identity_prefix for issuer in issuers):
+            read_logger().warning("identity_prefixes_alike", first=first, second=second)
         rules = tuple(Rule.allow(pattern, "subscribe") for pattern in access.anonymous_subscribe) or None
         judge = TokenAuthorizer(
             issuers,

@@ -16,10 +16,9 @@ from cryptography import x509
 from ..codes import Code
 from ..config.forms import IDENTITY
 from ..config.tree import AccessConfig
-from ..errors import SubjectInvalid
-from ..subject import check_subject
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
 from .rights import Grant, Refusal, Rule
+from .templates import fill_template
 
 
 def _read_common_name(certificate: x509.Certificate) -> list[str]:
@@ -107,19 +106,8 @@ class CertificateAuthorizer(Authorizer):
 
     def _make_rules(self, holder: str) -> list[Rule]:
         """Raises ValueError where the name cannot stand in a subject."""
-        if any(IDENTITY in template for template, _ in self._templates):
-            check_segment(holder)
-        return [Rule.allow(template.replace(IDENTITY, holder), action) for template, action in self._templates]
-
-
-def check_segment(holder: str) -> None:
-    """Raises ValueError where a name is no single, plain segment of a subject."""
-    try:
-        check_subject("/" + holder)
-    except SubjectInvalid as error:
-        raise ValueError("the certificate's name cannot stand in a subject") from error
-    if "/" in holder or holder.startswith("$"):
-        raise ValueError("the certificate's name cannot stand in a subject")
+        names = {IDENTITY: holder}
+        return [Rule.allow(fill_template(template, names), action) for template, action in self._templates]
 
 
 def read_holder(der: bytes, part: str) -> tuple[str, int]:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from ..codes import Code
 from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder, WithdrawOrder
 from ..errors import AuthorizerFailed, NodeFailed
-from ..logs import read_logger
+from ..logs import FIELD_CHARACTERS_MAX, read_logger
 from .answers import check_connect, check_selector, refuse_reserved
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .hidden import hide
 from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
 
@@ -120,7 +121,7 @@ class Gate:
         """Whatever went wrong in a user's authorizer, nothing is allowed by it."""
         self.counts["failed"] += 1
         token = question.token if isinstance(question, AuthorizeReport) else None
-        why = why.replace(token, "(secret)") if token else why
+        why = hide(why[:FIELD_CHARACTERS_MAX], token)
         read_logger().warning("authorizer_failed", connection=question.connection, why=why)
         self._reply(_fail_closed(question))
 
@@ -188,7 +189,7 @@ class Gate:
             authority = self._revocations.join(answer.authority)
             ends = (answer.expires_ms, answer.token_id, answer.tenant, answer.source, authority)
             return GrantOrder(question.connection, answer.identity, rules, *ends)
-        return RefuseOrder(question.connection, int(answer.code), answer.reason)
+        return RefuseOrder(question.connection, int(answer.code), hide(answer.reason, question.token))
 
     async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Answer:
         put = SelectorQuestion(question.connection, question.identity, question.selector, question.tenant)

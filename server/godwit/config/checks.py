@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ConfigInvalid
 from .dispatch import DISPATCH_ISSUER, DISPATCH_PREFIX
+from .forms import TENANT
 from .mistakes import Mistakes
 from .tree import Config, read_value
 
@@ -126,6 +127,8 @@ def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
             yield ConfigInvalid(key, issuer.keys_file, "needs either keys_file or keys_url")
         if issuer.issuer == DISPATCH_ISSUER or issuer.identity_prefix.startswith(DISPATCH_PREFIX):
             yield ConfigInvalid(key, issuer.identity_prefix, f"must leave the name {DISPATCH_ISSUER} to dispatch")
+        if not issuer.tenant_claim and any(TENANT in pattern for pattern in (*issuer.subscribe, *issuer.publish)):
+            yield ConfigInvalid(f"{key}.tenant_claim", "", f"must name the claim that {TENANT} stands for")
         yield from _check_keys_url(f"{key}.keys_url", issuer.keys_url)
         url = urlsplit(issuer.keys_url)
         if issuer.keys_authorities_file and url.scheme != "https":

@@ -7,7 +7,7 @@ import re
 
 from ..subject import check_pattern
 
-IDENTITY = "{identity}"
+IDENTITY, TENANT = "{identity}", "{tenant}"
 TOKEN_ALGORITHMS = (
     "HS256",
     "HS384",
@@ -64,10 +64,28 @@ def check_patterns(patterns: tuple[str, ...]) -> None:
 
 def check_templates(templates: tuple[str, ...]) -> None:
     """Patterns in which {identity} may be a whole segment; raises SubjectInvalid, a ValueError."""
+    _check_braces(templates, (IDENTITY,))
+
+
+def check_issuer_templates(templates: tuple[str, ...]) -> None:
+    """The same, and {tenant} as well."""
+    _check_braces(templates, (IDENTITY, TENANT))
+
+
+def check_anonymous_patterns(patterns: tuple[str, ...]) -> None:
+    """Patterns for clients without a name: none stands in them; raises SubjectInvalid, a ValueError."""
+    _check_braces(patterns, ())
+
+
+def _check_braces(templates: tuple[str, ...], known: tuple[str, ...]) -> None:
     for template in templates:
-        if any("{" in segment and segment != IDENTITY for segment in template.split("/")):
-            raise ValueError(f"holds {template!r}: {IDENTITY} must be a whole segment")
-        check_pattern(template.replace(IDENTITY, "identity"))
+        segments = template.split("/")
+        if any("{" in segment and segment not in known for segment in segments):
+            expected = (
+                f"expected {' or '.join(known)} as a whole segment" if known else "clients without a token have no name"
+            )
+            raise ValueError(f"holds {template!r}: {expected}")
+        check_pattern("/".join("name" if segment in known else segment for segment in segments))
 
 
 def check_authorities(authorities: tuple[str, ...]) -> None:

@@ -20,11 +20,12 @@ from .demo import DemoConfig
 from .dispatch import DispatchConfig, DispatchEmailConfig, DispatchLimits
 from .forms import (
     check_algorithms,
+    check_anonymous_patterns,
     check_authorities,
     check_hosts,
+    check_issuer_templates,
     check_networks,
     check_origins,
-    check_patterns,
     check_templates,
 )
 from .journal import JournalConfig
@@ -130,7 +131,7 @@ class AccessConfig:
     anonymous_subscribe: tuple[str, ...] = option(
         (),
         "With jwt: patterns that clients without a token may subscribe to; empty: they are refused.",
-        check=check_patterns,
+        check=check_anonymous_patterns,
     )
     verified_tokens_max: int = option(
         100_000, "With jwt: verified tokens that are remembered.", minimum=1, maximum=10_000_000
@@ -293,8 +294,14 @@ class IssuerConfig:
         "Stands before the names of holders and tenants, to keep those of several issuers apart; no other's begins with it.",
     )
     permissions_claim: str = option("permissions", "The claim that says what the holder may do.")
-    subscribe: tuple[str, ...] = option((), "Patterns that each of its tokens may subscribe to.", check=check_patterns)
-    publish: tuple[str, ...] = option((), "Patterns that each of its tokens may publish on.", check=check_patterns)
+    subscribe: tuple[str, ...] = option(
+        (),
+        "Patterns that each of its tokens may subscribe to; {identity} and {tenant} stand for its holder's.",
+        check=check_issuer_templates,
+    )
+    publish: tuple[str, ...] = option(
+        (), "The same for publishing, such as /users/{identity}/**.", check=check_issuer_templates
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,7 @@ def test_44_no_text_is_more_than_refused(token: str) -> None:
     ["allow", "deny", "subscribe", "publish", "both", "/a/**", ""]), inner)))  # fmt: skip
 def test_permissions_are_rules_or_refused(permissions: Any) -> None:
     try:
-        rules = read_rules(permissions, issuer("HS256"))
+        rules = read_rules(permissions, issuer("HS256"), {})
     except ValueError:
         return
     assert all(isinstance(rule, Rule) for rule in rules)
@@ -278,6 +278,17 @@ def test_permissions_become_rules_after_those_of_the_issuer() -> None:
         Rule.allow("/a/*"),
         Rule.deny("/a/b", "subscribe"),
     ]
+
+
+def test_a_holders_name_stands_in_the_patterns_of_its_issuer() -> None:
+    token = jwt.encode(claims(org="acme"), SECRET, "HS256")
+    given = {"identity_prefix": "p:", "tenant_claim": "org"}
+    grant = check(token, SECRET, "HS256", publish=("/u/{tenant}/{identity}/**",), **given)
+    assert list(grant.rules) == [Rule.allow("/u/p:acme/p:ann/**", "publish")]
+    for name in ("a/b", "*", "**"):
+        token = jwt.encode(claims(sub=name), SECRET, "HS256")
+        with pytest.raises(ClaimsInvalid, match="cannot stand"):
+            check(token, SECRET, "HS256", publish=("/u/{identity}/**",))
 
 
 def ask(token: str | None) -> ConnectQuestion:

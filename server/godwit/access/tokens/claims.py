@@ -15,8 +15,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ...config.forms import IDENTITY, TENANT
 from ...config.tree import IssuerConfig
 from ..rights import RULES_MAX, Action, Grant, Rule, Verdict
+from ..templates import fill_template
 
 TOKEN_ID_BYTES_MAX = 256
 EXPIRES_S_MAX = 253_402_300_799
@@ -33,13 +35,14 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -
     if not isinstance(name, str) or not name:
         raise ClaimsInvalid(f"the claim {issuer.identity_claim} must name the holder")
     try:
+        identity, tenant = issuer.identity_prefix + name, read_tenant(claims, issuer)
         return Grant(
-            issuer.identity_prefix + name,
-            read_rules(claims.get(issuer.permissions_claim), issuer),
+            identity,
+            read_rules(claims.get(issuer.permissions_claim), issuer, {IDENTITY: identity, TENANT: tenant}),
             # the one end of a token: the same when it is shown, remembered and held
             expires_ms=read_end_ms(claims.get("exp")) + issuer.leeway_ms,
             token_id=read_token_id(claims.get("jti")),
-            tenant=read_tenant(claims, issuer),
+            tenant=tenant,
             source=name_source(issuer.issuer, key),
             authority=f"jwt:{issuer.issuer}",
         )
@@ -82,10 +85,12 @@ def read_tenant(claims: Mapping[str, Any], issuer: IssuerConfig) -> str:
     return issuer.identity_prefix + tenant
 
 
-def read_rules(permissions: object, issuer: IssuerConfig) -> list[Rule]:
-    """The rules of a permissions claim, after those every token of the issuer has; raises ClaimsInvalid, ValueError."""
-    rules = [Rule.allow(pattern, "subscribe") for pattern in issuer.subscribe]
-    rules += [Rule.allow(pattern, "publish") for pattern in issuer.publish]
+def read_rules(permissions: object, issuer: IssuerConfig, names: Mapping[str, str]) -> list[Rule]:
+    """The rules of a permissions claim, after those every token of the issuer has; raises ClaimsInvalid, ValueError.
+
+    `names` are the holder's: what stands for {identity} and {tenant} in the issuer's patterns."""
+    rules = [Rule.allow(fill_template(pattern, names), "subscribe") for pattern in issuer.subscribe]
+    rules += [Rule.allow(fill_template(pattern, names), "publish") for pattern in issuer.publish]
     if permissions is None:
         return rules
     claim = issuer.permissions_claim

@@ -1,0 +1,53 @@
+"""Takes a secret out of a text that is about to be logged or sent, in whatever encoding the text holds it.
+
+Pure. A long secret is found by its parts too (an error often cuts what it shows); a short one only where it stands alone, so that a
+token `a` does not blot out every line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
+
+HIDDEN = "(secret)"
+PART_CHARACTERS = 12
+"""So many characters in a row of one form of a secret are a part of it."""
+
+
+def hide(text: str, secret: str | None) -> str:
+    """The text without the secret."""
+    if not secret or not text:
+        return text
+    forms = set(_list_forms(secret))
+    marked = bytearray(len(text))
+    for form in forms:
+        _mark(marked, text, form)
+    found = "".join("\0" if mark else one for mark, one in zip(marked, text, strict=True))
+    return re.sub("\0+", HIDDEN, found)
+
+
+def _list_forms(secret: str) -> Iterator[str]:
+    raw = secret.encode(errors="surrogateescape")
+    yield secret
+    yield from (repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret, safe=""), quote_plus(secret))
+    yield from (raw.hex(), raw.hex().upper(), secret.swapcase())
+    for shift in range(3):
+        # whatever stands before it moves its sixes of bits: without the characters that it shares with its neighbours
+        shifted = base64.b64encode(b"\0" * shift + raw).rstrip(b"=").decode()[2 * (shift > 0) + (shift > 1) :]
+        shifted = shifted[:-1] if len(shifted) > PART_CHARACTERS else shifted
+        yield from (shifted, shifted.replace("+", "-").replace("/", "_"))
+
+
+def _mark(marked: bytearray, text: str, form: str) -> None:
+    """Marks what of the text is the form, or a part of it that is long enough."""
+    if len(form) < PART_CHARACTERS:
+        for found in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text):
+            marked[found.start() : found.end()] = b"\1" * len(found.group())
+        return
+    parts = {form[at : at + PART_CHARACTERS] for at in range(len(form) - PART_CHARACTERS + 1)}
+    for at in range(len(text) - PART_CHARACTERS + 1):
+        if text[at : at + PART_CHARACTERS] in parts:
+            marked[at : at + PART_CHARACTERS] = b"\1" * PART_CHARACTERS
