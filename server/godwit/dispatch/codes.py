@@ -36,6 +36,7 @@ class DispatchCode(IntEnum):
     SUPPRESSION_MISSING = 4321
     SEND_TIME_PAST = 4322
     BATCH_TOO_BIG = 4323
+    WEBHOOK_MISSING = 4324
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -144,5 +145,9 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.BATCH_TOO_BIG: DispatchCodeFacts(
         4323, "BatchTooBig", False, 422,
         "The batch has more notifications than `batch_notifications_max`.",
+    ),
+    DispatchCode.WEBHOOK_MISSING: DispatchCodeFacts(
+        4324, "WebhookMissing", False, 404,
+        "The event webhook does not exist.",
     ),
 }

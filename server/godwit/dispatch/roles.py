@@ -30,13 +30,15 @@ from .api.wishes import WishApi
 from .channels.inbox.announcer import Announcer
 from .channels.letter import Letter
 from .channels.part import ChannelPart, ClosingSender
+from .channels.webhook.http import HttpPoster
 from .channels.webhook.sender import WebhookSender, host_of
-from .channels.webhook.targets import PrivateTarget, check_url
+from .channels.webhook.targets import check_url, list_private_targets
 from .clock import now_ms
 from .codes import DispatchCode
 from .errors import RequestRefused
 from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
+from .feed_roles import FeedRoles
 from .model import Head, InboxItem, Shipment
 from .stores.sqlite import receivers
 from .stores.sqlite.accept import next_due_ms, read_letter
@@ -77,6 +79,7 @@ class Roles:
             now_ms=now_ms,
         )
         self._tasks: list[asyncio.Task[None]] = []
+        self._feed = FeedRoles(store, config, limits, signing, node_url)
         self._channels = self._open_channels(email)
         self._runner: web.AppRunner | None = None
         self._is_stopping = False
@@ -99,6 +102,7 @@ class Roles:
             "inbox_due": self._append_due,
             "steps": self._advance_routes,
             "announcer": self._announcer.run,
+            **self._feed.list_roles(),
         }
         self._tasks = [asyncio.create_task(self._keep(name, role)) for name, role in roles.items()]
         for channel in self._channels:
@@ -110,6 +114,7 @@ class Roles:
         """Takes no more requests, starts no new work, and finishes what is in flight."""
         self._is_stopping = True
         self._waiters.close()
+        self._feed.close_waiters()
         if self._runner is not None:
             await self._runner.cleanup()
         for task in self._tasks:
@@ -117,16 +122,13 @@ class Roles:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for channel in self._channels:
             await channel.stop()
+        await self._feed.stop()
 
     def _open_channels(self, email: DispatchEmailConfig) -> list[ChannelPart]:
         limits = self._limits
-        webhooks = WebhookSender(
-            self._read_letter,
-            list_private_targets(self._config),
-            sends_max=limits.webhook_sends_max,
-            timeout_ms=limits.webhook_timeout_ms,
-            now_ms=now_ms,
-        )
+        private = list_private_targets(self._config.private_targets)
+        poster = HttpPoster(private, sends_max=limits.webhook_sends_max, timeout_ms=limits.webhook_timeout_ms)
+        webhooks = WebhookSender(self._read_letter, poster, now_ms=now_ms)
         sends = (limits.webhook_sends_max, limits.webhook_sends_per_host_max)
         opened = [self._open_channel("webhook", webhooks, host_of, *sends)]
         if email.relay:
@@ -168,6 +170,7 @@ class Roles:
         )
         for part in parts:
             app.add_routes(part.list_routes())
+        app.add_routes(self._feed.list_routes(keys, self._check_address))
         app.add_routes([web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)])
         return app
 
@@ -251,7 +254,7 @@ class Roles:
     def _check_address(self, channel: str, value: str) -> None:
         problem = "" if is_email(value) else "is not an e-mail address"
         if channel == "webhook":
-            problem = check_url(value, list_private_targets(self._config))
+            problem = check_url(value, list_private_targets(self._config.private_targets))
         if problem:
             raise RequestRefused(DispatchCode.ADDRESS_FORBIDDEN, f"the address {problem}", pointer="/value")
 
@@ -263,8 +266,3 @@ class Roles:
 
     async def _show_ready(self, request: web.Request) -> web.Response:
         return answer({"ready": not self._is_stopping}, 503 if self._is_stopping else 200)
-
-
-def list_private_targets(config: DispatchConfig) -> tuple[PrivateTarget, ...]:
-    """The private networks that webhooks may reach."""
-    return tuple(PrivateTarget.parse(text) for text in config.private_targets)

@@ -29,7 +29,7 @@ from ..config.dispatch import DISPATCH_ISSUER
 from ..errors import ConfigInvalid
 from .codes import DispatchCode
 from .errors import RequestRefused
-from .pure.subjects import inbox_subject
+from .pure.subjects import inbox_subject, live_subject
 
 SERVICE = "/service"
 """The subject of dispatch's own token. No receiver has it: theirs are TENANT/RECEIVER, and no tenant's name is empty."""
@@ -56,6 +56,12 @@ class SigningKey:
         end_s = int(self._now_s() + valid_ms / 1000)
         owner = {"sub": subject.removeprefix("/$inbox/"), "godwit_tenant": tenant, "godwit_receiver": receiver}
         return self._sign(owner, {"subscribe": [subject, f"{subject}/**"]}, end_s), end_s * 1000
+
+    def sign_live(self, tenant: str, valid_ms: int) -> tuple[str, int]:
+        """A token for the live counts of a tenant, and when it ends (Unix ms). It is no receiver's."""
+        end_s = int(self._now_s() + valid_ms / 1000)
+        subject = live_subject(tenant)
+        return self._sign({"sub": f"/live{subject}"}, {"subscribe": [f"{subject}/**"]}, end_s), end_s * 1000
 
     async def sign_service(self) -> str:
         """Dispatch's own token, for its connections to nodes."""

@@ -124,6 +124,20 @@ class NotificationBody(Struct, forbid_unknown_fields=True):
     metadata: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
 
 
+class WebhookBody(Struct, forbid_unknown_fields=True):
+    """An event webhook: the types it wants (none: all), and whether each event lists its deliveries."""
+
+    url: Link
+    types: Annotated[list[str], Meta(max_length=50)] = []
+    detail: Literal["counts", "deliveries"] = "counts"
+
+
+class ReplayEventsBody(Struct, forbid_unknown_fields=True):
+    """The number of the event after which everything is sent again."""
+
+    after: Annotated[int, Meta(ge=0, le=2**53)]
+
+
 class CategoryBody(Struct, forbid_unknown_fields=True):
     """A category: `required` ignores preferences and unsubscribes; `expires_s` is its notifications' default."""
 
@@ -173,7 +187,9 @@ class VersionBody(Struct, forbid_unknown_fields=True):
 class KeyBody(Struct, forbid_unknown_fields=True):
     """A new API key; without a tenant it is the caller's."""
 
-    scopes: Annotated[list[Literal["send", "read", "manage", "admin", "operator"]], Meta(min_length=1, max_length=5)]
+    scopes: Annotated[
+        list[Literal["send", "read", "manage", "events", "admin", "operator"]], Meta(min_length=1, max_length=6)
+    ]
     tenant: Name | None = None
 
 

@@ -18,7 +18,7 @@ from ..errors import RequestRefused
 PREFIX = "gwk_"
 REMEMBERED_MAX = 10_000
 MINUTE_MS = 60_000
-SCOPES = ("send", "read", "manage", "admin", "operator")
+SCOPES = ("send", "read", "manage", "events", "admin", "operator")
 FindKey = Callable[[bytes], Awaitable[tuple[str, str] | None]]
 
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
-from ..stores.sqlite.accept import Accepted, Draft, read_deliveries, read_notification
+from ..stores.sqlite.accept import Accepted, Draft, read_deliveries, read_notification, show_counts
 from ..stores.sqlite.checking import check_draft
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer, show_problem
@@ -73,9 +73,6 @@ class NotificationApi:
         row = await self._store.reader.run(lambda connection: read_notification(connection, tenant, name))
         if row is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
-        counts: dict[str, dict[str, int]] = {}
-        for channel, state, count in row.counts:
-            counts.setdefault(channel, {})[state] = count
         shown: dict[str, Any] = {
             "id": row.id,
             "state": row.state,
@@ -86,7 +83,7 @@ class NotificationApi:
             shown["send_at_ms"] = row.due_ms
         if row.options.metadata:
             shown["metadata"] = row.options.metadata
-        return answer({**shown, "receivers": row.receivers, "counts": counts})
+        return answer({**shown, "receivers": row.receivers, "counts": show_counts(row)})
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
         tenant = await self._read_tenant(request, "read")

@@ -20,6 +20,11 @@ def head_subject(tenant: str, receiver: str) -> str:
     return f"{inbox_subject(tenant, receiver)}/head"
 
 
+def live_subject(tenant: str) -> str:
+    """Where the live counts of a tenant are, each notification's at `notifications/ID` below it."""
+    return f"/$dispatch/{_encode(tenant)}"
+
+
 def read_owner(selector: str) -> tuple[str, str] | None:
     """Tenant and receiver that a selector names; None where it names none or is a pattern over several."""
     parts = selector.split("/")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,10 +49,14 @@ def make_headers(shipment: Shipment, body: bytes, now_s: int) -> dict[str, str]:
     name = webhook_id(shipment)
     return {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
-        "webhook-id": name,
-        "webhook-timestamp": str(now_s),
-        "webhook-signature": f"v1,{sign(shipment.target.secret, name, now_s, body)}",
+        **sign_all((shipment.target.secret,), name, now_s, body),
     }
+
+
+def sign_all(secrets: Sequence[str], name: str, now_s: int, body: bytes) -> dict[str, str]:
+    """Id, time, and a signature with each secret."""
+    signatures = " ".join(f"v1,{sign(secret, name, now_s, body)}" for secret in secrets)
+    return {"webhook-id": name, "webhook-timestamp": str(now_s), "webhook-signature": signatures}
 
 
 def sign(secret: str, name: str, now_s: int, body: bytes) -> str:

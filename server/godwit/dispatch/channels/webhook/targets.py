@@ -7,6 +7,7 @@ clouds keep their metadata, are never allowed.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from yarl import URL
@@ -42,6 +43,11 @@ class PrivateTarget:
     def holds(self, address: IpAddress, port: int) -> bool:
         """Whether it allows an address and port."""
         return address in self.network and self.port in (None, port)
+
+
+def list_private_targets(texts: Iterable[str]) -> tuple[PrivateTarget, ...]:
+    """The private networks that webhooks may reach."""
+    return tuple(PrivateTarget.parse(text) for text in texts)
 
 
 def may_reach(address: IpAddress, port: int, private: tuple[PrivateTarget, ...]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import array
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -192,6 +192,23 @@ def read_notification(connection: sqlite3.Connection, tenant: str, name: str) ->
         state = "running" if is_open else "settled"
     told = tuple((channel, State(number).label, count) for channel, number, count in counts)
     return NotificationRow(name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), told)
+
+
+def read_live(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:
+    """A notification's number, and its state and counts as they are published."""
+    row = read_notification(connection, tenant, name)
+    if row is None:
+        return None
+    nid = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()[0]
+    return int(nid), {"id": name, "state": row.state, "counts": show_counts(row)}
+
+
+def show_counts(row: NotificationRow) -> dict[str, dict[str, int]]:
+    """Counts by channel and state."""
+    counts: dict[str, dict[str, int]] = {}
+    for channel, state, count in row.counts:
+        counts.setdefault(channel, {})[state] = count
+    return counts
 
 
 def read_deliveries(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 
 from ...model import Flag
+from .feed.events import forget_events
 
 
 def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
@@ -20,7 +21,7 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
             (before_ms, before_ms),
         )
     ]
-    rows = 0
+    rows = forget_events(connection, before_ms, limit)
     for nid in nids:
         if rows >= limit:
             break

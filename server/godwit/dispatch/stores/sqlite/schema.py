@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import DispatchDatabaseInvalid
 
-VERSION = 2
+VERSION = 3
 TABLES = """
 CREATE TABLE number (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL) STRICT;
 INSERT INTO number VALUES (1, 0);
@@ -78,6 +78,16 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_tenant ON event (tenant, eid);
 CREATE INDEX event_old ON event (time_ms);
+CREATE TABLE webhook (
+  wid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
+  old_secret TEXT NOT NULL, old_until_ms INTEGER NOT NULL, types TEXT NOT NULL, detail TEXT NOT NULL, cursor INTEGER NOT NULL,
+  state TEXT NOT NULL, failures INTEGER NOT NULL, failing_since_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, reason TEXT NOT NULL,
+  UNIQUE (tenant, name)
+) STRICT;
+CREATE TABLE webhook_letter (
+  wid INTEGER NOT NULL, eid INTEGER NOT NULL, part TEXT NOT NULL, reason TEXT NOT NULL, time_ms INTEGER NOT NULL,
+  PRIMARY KEY (wid, eid, part)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_failed ON delivery (nid) WHERE state IN (6, 7);
 CREATE TABLE delivery_count (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, state INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (nid, channel, state)

@@ -31,6 +31,7 @@ class SqliteStore:
             os.close(self._lock)
             raise ConfigInvalid("node.data_directory", str(folder), "is in use by another dispatch") from error
         self._inbox_items_max = inbox_items_max
+        self._wal = folder / "dispatch.sqlite-wal"
         self.writer = Writer(folder / "dispatch.sqlite")
         self.reader = Reader(folder / "dispatch.sqlite")
 
@@ -39,6 +40,13 @@ class SqliteStore:
         self.reader.close()
         self.writer.close()
         os.close(self._lock)
+
+    def read_wal_bytes(self) -> int:
+        """The size of the write-ahead log."""
+        try:
+            return self._wal.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     async def accept(self, draft: Draft, now_ms: int) -> Accepted:
         return await self.writer.run(lambda connection: accept.accept(connection, draft, now_ms))

@@ -44,6 +44,8 @@ class Writer:
         self._changed = threading.Condition()
         self._is_closed = False
         self.commits = 0
+        self.on_commit: Callable[[], None] | None = None
+        """Called in the loop of those who wait, after a commit."""
         self._thread = threading.Thread(target=self._work, name="godwit-dispatch-writer", daemon=True)
         self._thread.start()
 
@@ -90,7 +92,7 @@ class Writer:
             for loop in {work.loop for work in group}:
                 alike = [work for work in group if work.loop is loop]
                 if not loop.is_closed():
-                    loop.call_soon_threadsafe(_settle, alike)
+                    loop.call_soon_threadsafe(_settle, alike, self.on_commit)
 
     def _empty_log(self, asking: list[_Work]) -> None:
         """Outside of every transaction; busy while a reader looks at the log."""
@@ -139,7 +141,9 @@ class Writer:
         self._connection.execute("RELEASE unit")
 
 
-def _settle(group: list[_Work]) -> None:
+def _settle(group: list[_Work], on_commit: Callable[[], None] | None) -> None:
+    if on_commit is not None:
+        on_commit()
     for work in group:
         if work.done.done():
             continue

@@ -1,0 +1,96 @@
+"""One HTTP POST to an address that may be reached, without following where an answer points.
+
+Owns the connection pool. An address is checked when a name is resolved, so that a name which changes its address reaches nothing
+private. Of an answer the status counts; of its body no more is read than 16 KiB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from ipaddress import ip_address
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+from yarl import URL
+
+from ...model import Result
+from .classes import classify, read_retry_after
+from .targets import PrivateTarget, check_url, may_reach
+
+BODY_BYTES = 16_384
+BODY_S = 1.0
+
+
+class CheckingResolver(AbstractResolver):
+    """Resolves names, and gives only addresses that a webhook may reach."""
+
+    def __init__(self, private: tuple[PrivateTarget, ...]) -> None:
+        self._inner = ThreadedResolver()
+        self._private = private
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._inner.resolve(host, port, family)
+        allowed = [one for one in found if may_reach(ip_address(one["host"].partition("%")[0]), port, self._private)]
+        if not allowed:
+            raise AddressRefused(f"{host} has no address that may be reached")
+        return allowed
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class AddressRefused(OSError):
+    """A name that resolves to addresses that may not be reached."""
+
+
+class HttpPoster:
+    """A pool of connections. Open it in the event loop that uses it."""
+
+    def __init__(self, private: tuple[PrivateTarget, ...], *, sends_max: int, timeout_ms: int) -> None:
+        self._private = private
+        connector = aiohttp.TCPConnector(limit=sends_max, resolver=CheckingResolver(private), ttl_dns_cache=30)
+        self._http = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=timeout_ms / 1_000, sock_connect=timeout_ms / 1_500),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            headers={"User-Agent": "Godwit"},
+        )
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[Result, str, int]:
+        """What became of it, in words, and the Retry-After. Raises nothing but cancellation."""
+        if problem := check_url(url, self._private):
+            return Result.CONTENT, problem, 0
+        try:
+            target = URL(url, encoded=False)
+            async with self._http.post(target, data=body, headers=headers, allow_redirects=False) as answered:
+                after_ms = read_retry_after(answered.headers.get("Retry-After"))
+                await _drop_body(answered)
+                return classify(answered.status), f"HTTP {answered.status}", after_ms
+        except aiohttp.ConnectionTimeoutError:
+            return Result.TEMPORARY, "no connection in time", 0
+        except aiohttp.ClientConnectorError as error:  # before anything left
+            is_refused = isinstance(error.__cause__ or error.os_error, AddressRefused)
+            return Result.CONTENT if is_refused else Result.TEMPORARY, f"{error.os_error!s:.200}", 0
+        except aiohttp.InvalidURL:
+            return Result.CONTENT, "the URL is not valid", 0
+        except (TimeoutError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+            return Result.DOUBT, f"{type(error).__name__}: {error!s:.200}", 0
+
+
+async def _drop_body(answered: aiohttp.ClientResponse) -> None:
+    """A short body is read, so that the connection can be used again; the rest of a long or slow one is not waited for."""
+    try:
+        async with asyncio.timeout(BODY_S):
+            await answered.content.read(BODY_BYTES)
+    except (TimeoutError, aiohttp.ClientError):
+        pass
+    if not answered.content.at_eof():
+        answered.close()

@@ -1,0 +1,154 @@
+"""Event webhooks: each is a cursor over its tenant's events, sent in order, one at a time.
+
+While an endpoint is down one probe goes out at a time, and after its recovery events follow from where it stood: there is no storm.
+An event is sent again with the same `webhook-id` if a crash comes between its 2xx and the cursor. One that is rejected for good becomes
+a dead letter and is passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+
+from ...logs import read_logger
+from ..channels.webhook.envelope import sign_all
+from ..channels.webhook.http import HttpPoster
+from ..clock import now_ms
+from ..model import Result
+from ..stores.sqlite.feed.hooks import Hook
+from .backoff import is_given_up, next_probe_ms
+
+BATCH_EVENTS = 50
+
+
+class HookStore(Protocol):
+    """What this role needs of the store."""
+
+    async def list_hooks(self, now_ms: int) -> list[Hook]:
+        """Active webhooks that are due and behind."""
+
+    async def read_parts(self, hook: Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
+        """Events after the cursor, in parts (number, id, body), and the number of the last that was looked at."""
+
+    async def move(self, wid: int, cursor: int) -> None:
+        """Everything up to `cursor` was sent."""
+
+    async def fail(self, wid: int, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+        """The endpoint failed; its next probe is due at `due_ms`."""
+
+    async def disable(self, wid: int, reason: str, now_ms: int) -> None:
+        """Nothing more is sent until it is put again."""
+
+    async def bury(self, wid: int, eid: int, part: str, reason: str, now_ms: int) -> None:
+        """An event that was rejected for good."""
+
+
+class EventHooks:
+    """Runs until it is cancelled; `stir` says that there are events."""
+
+    def __init__(self, store: HookStore, poster: HttpPoster, sweep_s: float) -> None:
+        self._store, self._poster, self._sweep_s = store, poster, sweep_s
+        self._stirred = asyncio.Event()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def stir(self) -> None:
+        """There may be something to send."""
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Starts a task for each webhook that is behind and due."""
+        try:
+            while True:
+                self._stirred.clear()
+                for hook in await self._store.list_hooks(now_ms()):
+                    if hook.wid not in self._tasks:
+                        self._tasks[hook.wid] = asyncio.create_task(self._drain(hook))
+                        self._tasks[hook.wid].add_done_callback(partial(self._end, hook.wid))
+                try:
+                    async with asyncio.timeout(self._sweep_s):
+                        await self._stirred.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    async def stop(self) -> None:
+        """Lets go of the connections; after `run` was cancelled."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._poster.close()
+
+    def _end(self, wid: int, task: asyncio.Task[None]) -> None:
+        del self._tasks[wid]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            read_logger().error("dispatch_webhook_failed", webhook=wid, reason=f"{type(error).__name__}: {error}")
+
+    async def _drain(self, hook: Hook) -> None:
+        """Sends what the webhook is behind, until it fails."""
+        while True:
+            parts, last = await self._store.read_parts(hook, BATCH_EVENTS)
+            for number, (eid, name, body) in enumerate(parts):
+                result, detail, after_ms = await self._post(hook, name, body)
+                if result in (Result.TEMPORARY, Result.DOUBT):
+                    return await self._fail(hook, detail, after_ms)
+                if result is Result.ADDRESS:
+                    return await self._store.disable(hook.wid, detail, now_ms())
+                if result is Result.CONTENT:
+                    await self._store.bury(hook.wid, eid, name, detail, now_ms())
+                is_whole = number + 1 == len(parts) or parts[number + 1][0] != eid
+                if is_whole:
+                    await self._store.move(hook.wid, eid)
+                    hook = hook._replace(cursor=eid, failures=0)
+            if last <= hook.cursor:
+                return None
+            await self._store.move(hook.wid, last)
+            hook = hook._replace(cursor=last)
+
+    async def _post(self, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
+        return await post_event(self._poster, hook, name, body)
+
+    async def _fail(self, hook: Hook, detail: str, after_ms: int) -> None:
+        now, failures = now_ms(), hook.failures + 1
+        since_ms = hook.failing_since_ms if hook.failures else now
+        if is_given_up(now, since_ms):
+            return await self._store.disable(hook.wid, detail, now)
+        due_ms = next_probe_ms(now, failures, random.random(), after_ms)
+        return await self._store.fail(hook.wid, failures, since_ms, due_ms, detail)
+
+
+async def post_event(poster: HttpPoster, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
+    """One POST of one event, or of a part of it."""
+    encoded = msgspec.json.encode(body)
+    secrets = list_secrets(hook, now_ms())
+    headers = {
+        "Content-Type": "application/cloudevents+json; charset=utf-8",
+        **sign_all(secrets, name, now_ms() // 1_000, encoded),
+    }
+    return await poster.post(hook.url, encoded, headers)
+
+
+def list_secrets(hook: Hook, now: int) -> Sequence[str]:
+    """The secret, and after a rotation the one before for a day."""
+    return (hook.secret, hook.old_secret) if hook.old_secret and now < hook.old_until_ms else (hook.secret,)
+
+
+def make_event(tenant: str, name: str, kind: str, time_ms: int, data: dict[str, Any]) -> dict[str, Any]:
+    """An event as a CloudEvent."""
+    event: dict[str, Any] = {
+        "specversion": "1.0",
+        "id": name,
+        "source": f"/godwit/{tenant}",
+        "type": f"godwit.{kind}",
+        "time": datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat().replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+    if any(row["possible_duplicate"] for row in data.get("deliveries", ())):
+        event["possibleduplicate"] = True
+    return event

@@ -1,0 +1,92 @@
+"""The roles of the feed: the watcher, event webhooks, live counts, and the metrics they are counted in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from ..config.dispatch import DispatchConfig
+from ..config.dispatch_limits import DispatchLimits
+from .api.events import EventApi
+from .api.keys import KeyRing
+from .channels.webhook.http import HttpPoster
+from .channels.webhook.targets import list_private_targets
+from .feed.hooks import EventHooks
+from .feed.live import LiveCounts
+from .feed.metrics import DispatchMetrics
+from .feed.watcher import EventWatcher, Fresh
+from .stores.sqlite.accept import read_live
+from .stores.sqlite.feed.store import FeedStore
+from .stores.sqlite.store import SqliteStore
+from .tokens import SigningKey
+
+
+class FeedRoles:
+    """Made in the event loop they run in."""
+
+    def __init__(
+        self, store: SqliteStore, config: DispatchConfig, limits: DispatchLimits, signing: SigningKey, node_url: str
+    ) -> None:
+        self._store, self._limits, self._signing = store, limits, signing
+        private, sweep_s = list_private_targets(config.private_targets), limits.sweep_ms / 1_000
+        self._poster = HttpPoster(private, sends_max=64, timeout_ms=limits.webhook_timeout_ms)
+        feed = FeedStore(store)
+        self._watcher = EventWatcher(feed.read_fresh, sweep_s)
+        self._hooks = EventHooks(feed, self._poster, sweep_s)
+        self._live = LiveCounts(node_url, signing.sign_service, self._read_counts)
+        self.metrics = DispatchMetrics()
+        self._api: EventApi | None = None
+        store.writer.on_commit = self._watcher.stir
+        self._watcher.tell(self.metrics.take)
+        self._watcher.tell(self._live.take)
+        self._watcher.tell(self._stir_hooks)
+
+    def list_roles(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What runs, by name."""
+        return {"events": self._watcher.run, "event_webhooks": self._hooks.run, "live_counts": self._live.run}
+
+    def list_routes(self, keys: KeyRing, check_address: Callable[[str, str], None]) -> list[web.RouteDef]:
+        """The API of the feed, and the metrics for scope `operator`."""
+        api = self._api = EventApi(self._store, keys, self._limits, self._signing, self._poster, check_address)
+        self._watcher.tell(api.take)
+
+        async def show_metrics(request: web.Request) -> web.Response:
+            await keys.read_caller(request.headers.get("Authorization", ""), request.remote or "", "operator")
+            return web.Response(text=self.metrics.show(await self._read_values(api)))
+
+        return [*api.list_routes(), web.get("/metrics", show_metrics, allow_head=False)]
+
+    def close_waiters(self) -> None:
+        """Lets all requests answer now."""
+        if self._api is not None:
+            self._api.waiters.close()
+
+    async def stop(self) -> None:
+        """After the roles were cancelled."""
+        self._store.writer.on_commit = None
+        await self._hooks.stop()
+
+    def _stir_hooks(self, fresh: Fresh) -> None:
+        self._hooks.stir()
+
+    async def _read_counts(self, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:
+        return await self._store.reader.run(lambda connection: read_live(connection, tenant, name))
+
+    async def _read_values(self, api: EventApi) -> dict[str, tuple[str, float]]:
+        jobs, failing = await self._store.reader.run(
+            lambda connection: (
+                connection.execute("SELECT count(*) FROM job WHERE is_done = 0").fetchone()[0],
+                connection.execute("SELECT count(*) FROM webhook WHERE failures > 0 OR state <> 'active'").fetchone()[
+                    0
+                ],
+            )
+        )
+        return {
+            "godwit_dispatch_commits_total": ("Commits of the store.", self._store.writer.commits),
+            "godwit_dispatch_wal_bytes": ("Size of the store's write-ahead log.", self._store.read_wal_bytes()),
+            "godwit_dispatch_jobs_open": ("Jobs that are not done.", jobs),
+            "godwit_dispatch_webhooks_failing": ("Event webhooks that fail or are disabled.", failing),
+            "godwit_dispatch_event_waiters": ("Requests that wait for events.", api.waiters.count),
+        }

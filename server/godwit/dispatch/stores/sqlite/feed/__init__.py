@@ -1,0 +1,1 @@
+"""The event feed and event webhooks in the embedded store."""

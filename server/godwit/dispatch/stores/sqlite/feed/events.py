@@ -1,0 +1,100 @@
+"""The event feed in the embedded store: what happened to notifications, kept as long as they are.
+
+Events name receivers and addresses by number. Names are looked up when an event is read, so an erased receiver has none.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from ..changes import unpack_members
+
+FRESH_MAX = 1_000
+MEMBERS_SHOWN_MAX = 100
+
+
+class EventRow(NamedTuple):
+    """One event. `members` is packed."""
+
+    eid: int
+    type: str
+    nid: int
+    notification: str | None
+    channel: str
+    reason: str
+    time_ms: int
+    size: int
+    members: bytes
+
+
+def read_fresh(connection: sqlite3.Connection, after: int) -> tuple[int, list[tuple[str, int, str, str, int]]]:
+    """The number of the last event, and of those after `after`: tenant, notification, channel, type, count. -1: none of them."""
+    if after < 0:
+        return int(connection.execute("SELECT coalesce(max(eid), 0) FROM event").fetchone()[0]), []
+    rows = connection.execute(
+        "SELECT eid, tenant, nid, channel, type, count FROM event WHERE eid > ? ORDER BY eid LIMIT ?",
+        (after, FRESH_MAX),
+    ).fetchall()
+    return (rows[-1][0] if rows else after), [row[1:] for row in rows]
+
+
+def list_events(
+    connection: sqlite3.Connection, tenant: str, after: int, types: Collection[str], limit: int
+) -> tuple[list[EventRow], int, bool]:
+    """A tenant's events after a number, the number up to which they are complete, and whether more follow."""
+    marks = ",".join("?" * len(types))
+    which = f"AND type IN ({marks}) " if types else ""
+    rows = connection.execute(
+        "SELECT eid, type, event.nid, notification.id, channel, reason, time_ms, count, members FROM event "
+        "LEFT JOIN notification ON notification.nid = event.nid AND notification.tenant = event.tenant "
+        f"WHERE event.tenant = ? AND eid > ? {which}ORDER BY eid LIMIT ?",
+        (tenant, after, *types, limit + 1),
+    ).fetchall()
+    events = [EventRow(*row) for row in rows[:limit]]
+    if len(rows) > limit:
+        return events, events[-1].eid, True
+    last = connection.execute("SELECT max(eid) FROM event WHERE tenant = ?", (tenant,)).fetchone()[0]
+    return events, max(after, last or 0), False
+
+
+def show_event(row: EventRow) -> dict[str, Any]:
+    """An event without its deliveries."""
+    shown: dict[str, Any] = {"notification": row.notification, "channel": row.channel, "count": row.size}
+    return {**shown, "reason": row.reason} if row.reason else shown
+
+
+def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str, Any]]:
+    """The deliveries of an event, with names as they are now."""
+    members = unpack_members(row.members)
+    receivers = _find_names(connection, "receiver", "rid", {member.rid for member in members})
+    addresses = _find_names(connection, "address", "aid", {member.aid for member in members if member.aid})
+    return [
+        {
+            "receiver": receivers.get(member.rid),
+            "address": addresses.get(member.aid),
+            "attempt": member.attempt,
+            "possible_duplicate": member.is_doubtful,
+        }
+        for member in members
+    ]
+
+
+def forget_events(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
+    """Deletes events that are old enough; how many."""
+    gone = connection.execute(
+        "DELETE FROM event WHERE eid IN (SELECT eid FROM event WHERE time_ms < ? ORDER BY eid LIMIT ?)",
+        (before_ms, limit),
+    )
+    return gone.rowcount
+
+
+def _find_names(connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    wanted = sorted(numbers)
+    for begin in range(0, len(wanted), 500):
+        some = wanted[begin : begin + 500]
+        marks = ",".join("?" * len(some))
+        found.update(connection.execute(f"SELECT {key}, name FROM {table} WHERE {key} IN ({marks})", some).fetchall())
+    return found

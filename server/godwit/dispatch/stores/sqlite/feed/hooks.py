@@ -1,0 +1,146 @@
+"""Event webhooks in the embedded store: each is a cursor over its tenant's events."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..changes import add_event
+
+ROTATION_MS = 86_400_000
+
+
+class Hook(NamedTuple):
+    """One event webhook. `types` is empty for all."""
+
+    wid: int
+    tenant: str
+    name: str
+    url: str
+    secret: str
+    old_secret: str
+    old_until_ms: int
+    types: str
+    detail: str
+    cursor: int
+    state: str
+    failures: int
+    failing_since_ms: int
+    due_ms: int
+    reason: str
+
+    @property
+    def type_list(self) -> tuple[str, ...]:
+        """The types it wants."""
+        return tuple(self.types.split())
+
+
+def make_secret() -> str:
+    """A signing secret of Standard Webhooks."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def put_hook(
+    connection: sqlite3.Connection, tenant: str, name: str, url: str, types: Sequence[str], detail: str
+) -> tuple[Hook, bool]:
+    """Creates a webhook that begins with the next event, or changes one; whether it is new. One that was disabled works again."""
+    packed = " ".join(sorted(set(types)))
+    changed = connection.execute(
+        "UPDATE webhook SET url = ?, types = ?, detail = ?, state = 'active', failures = 0, due_ms = 0, reason = '' "
+        "WHERE tenant = ? AND name = ?",
+        (url, packed, detail, tenant, name),
+    )
+    if not changed.rowcount:
+        last = connection.execute("SELECT coalesce(max(eid), 0) FROM event").fetchone()[0]
+        row = (tenant, name, url, make_secret(), packed, detail, last)
+        connection.execute(
+            "INSERT INTO webhook (tenant, name, url, secret, old_secret, old_until_ms, types, detail, cursor, state, failures, "
+            "failing_since_ms, due_ms, reason) VALUES (?, ?, ?, ?, '', 0, ?, ?, ?, 'active', 0, 0, 0, '')",
+            row,
+        )
+    return list_hooks_of(connection, tenant, name)[0], not changed.rowcount
+
+
+def list_hooks_of(connection: sqlite3.Connection, tenant: str, name: str | None = None) -> list[Hook]:
+    """A tenant's webhooks, or the one of this name."""
+    rows = connection.execute(
+        "SELECT * FROM webhook WHERE tenant = ? AND (? IS NULL OR name = ?) ORDER BY name", (tenant, name, name)
+    )
+    return [Hook(*row) for row in rows]
+
+
+def list_ready(connection: sqlite3.Connection, now_ms: int) -> list[Hook]:
+    """Active webhooks that are due and behind."""
+    rows = connection.execute(
+        "SELECT * FROM webhook WHERE state = 'active' AND due_ms <= ? "
+        "AND cursor < coalesce((SELECT max(eid) FROM event WHERE event.tenant = webhook.tenant), 0)",
+        (now_ms,),
+    )
+    return [Hook(*row) for row in rows]
+
+
+def delete_hook(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    """Deletes a webhook with its dead letters; whether there was one."""
+    found = list_hooks_of(connection, tenant, name)
+    for hook in found:
+        connection.execute("DELETE FROM webhook_letter WHERE wid = ?", (hook.wid,))
+        connection.execute("DELETE FROM webhook WHERE wid = ?", (hook.wid,))
+    return bool(found)
+
+
+def rotate(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> Hook | None:
+    """A new secret; the old one signs, too, for a day."""
+    connection.execute(
+        "UPDATE webhook SET old_secret = secret, old_until_ms = ?, secret = ? WHERE tenant = ? AND name = ?",
+        (now_ms + ROTATION_MS, make_secret(), tenant, name),
+    )
+    found = list_hooks_of(connection, tenant, name)
+    return found[0] if found else None
+
+
+def replay(connection: sqlite3.Connection, tenant: str, name: str, after: int) -> bool:
+    """Sends the events after a number again, also where the webhook was disabled."""
+    changed = connection.execute(
+        "UPDATE webhook SET cursor = ?, state = 'active', failures = 0, due_ms = 0, reason = '' WHERE tenant = ? AND name = ?",
+        (after, tenant, name),
+    )
+    return changed.rowcount == 1
+
+
+def move(connection: sqlite3.Connection, wid: int, cursor: int) -> None:
+    """Everything up to `cursor` was sent. A replay may have set it back meanwhile, and deletion may have come."""
+    connection.execute(
+        "UPDATE webhook SET cursor = ?, failures = 0, reason = '' WHERE wid = ? AND cursor < ?", (cursor, wid, cursor)
+    )
+
+
+def fail(connection: sqlite3.Connection, wid: int, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+    """The endpoint failed; its next probe is due at `due_ms`."""
+    connection.execute(
+        "UPDATE webhook SET failures = ?, failing_since_ms = ?, due_ms = ?, reason = ? WHERE wid = ?",
+        (failures, since_ms, due_ms, reason, wid),
+    )
+
+
+def disable(connection: sqlite3.Connection, wid: int, reason: str, now_ms: int) -> None:
+    """Nothing more is sent until it is put again; the feed says so."""
+    row = connection.execute(
+        "UPDATE webhook SET state = 'disabled', reason = ? WHERE wid = ? RETURNING tenant, name", (reason, wid)
+    ).fetchone()
+    if row is not None:
+        add_event(connection, row[0], "webhook.disabled", 0, "", row[1], now_ms, [])
+
+
+def bury(connection: sqlite3.Connection, wid: int, eid: int, part: str, reason: str, now_ms: int) -> None:
+    """An event that was rejected for good."""
+    connection.execute("INSERT OR REPLACE INTO webhook_letter VALUES (?, ?, ?, ?, ?)", (wid, eid, part, reason, now_ms))
+
+
+def list_letters(connection: sqlite3.Connection, wid: int, limit: int) -> list[tuple[int, str, str, int]]:
+    """Events that were rejected: number, part, reason, time."""
+    return connection.execute(
+        "SELECT eid, part, reason, time_ms FROM webhook_letter WHERE wid = ? ORDER BY eid DESC LIMIT ?", (wid, limit)
+    ).fetchall()

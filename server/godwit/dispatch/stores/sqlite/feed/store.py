@@ -1,0 +1,56 @@
+"""The event feed over the embedded store's writer and readers: what the roles of the feed need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....feed.hooks import make_event
+from ....feed.watcher import Fresh
+from ..store import SqliteStore
+from . import hooks
+from .events import MEMBERS_SHOWN_MAX, list_events, read_fresh, show_event, show_members
+
+
+class FeedStore:
+    """Implements HookStore."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+
+    async def read_fresh(self, after: int) -> Fresh:
+        return Fresh(*await self._store.reader.run(lambda connection: read_fresh(connection, after)))
+
+    async def list_hooks(self, now_ms: int) -> list[hooks.Hook]:
+        return await self._store.reader.run(lambda connection: hooks.list_ready(connection, now_ms))
+
+    async def read_parts(self, hook: hooks.Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
+        return await self._store.reader.run(lambda connection: read_parts(connection, hook, limit))
+
+    async def move(self, wid: int, cursor: int) -> None:
+        await self._store.writer.run(lambda connection: hooks.move(connection, wid, cursor))
+
+    async def fail(self, wid: int, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+        await self._store.writer.run(lambda connection: hooks.fail(connection, wid, failures, since_ms, due_ms, reason))
+
+    async def disable(self, wid: int, reason: str, now_ms: int) -> None:
+        await self._store.writer.run(lambda connection: hooks.disable(connection, wid, reason, now_ms))
+
+    async def bury(self, wid: int, eid: int, part: str, reason: str, now_ms: int) -> None:
+        await self._store.writer.run(lambda connection: hooks.bury(connection, wid, eid, part, reason, now_ms))
+
+
+def read_parts(connection: Any, hook: hooks.Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
+    """Events after a webhook's cursor as CloudEvents; one with many deliveries goes in parts, if they are wanted."""
+    rows, last, _ = list_events(connection, hook.tenant, hook.cursor, hook.type_list, limit)
+    parts = []
+    for row in rows:
+        name, data = f"evt_{row.eid}", show_event(row)
+        if hook.detail == "counts" or not row.size:
+            parts.append((row.eid, name, make_event(hook.tenant, name, row.type, row.time_ms, data)))
+            continue
+        members = show_members(connection, row)
+        for number, begin in enumerate(range(0, len(members), MEMBERS_SHOWN_MAX)):
+            part = name if len(members) <= MEMBERS_SHOWN_MAX else f"{name}.{number}"
+            some = {**data, "deliveries": members[begin : begin + MEMBERS_SHOWN_MAX]}
+            parts.append((row.eid, part, make_event(hook.tenant, part, row.type, row.time_ms, some)))
+    return parts, last
