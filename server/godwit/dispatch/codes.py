@@ -37,6 +37,11 @@ class DispatchCode(IntEnum):
     SEND_TIME_PAST = 4322
     BATCH_TOO_BIG = 4323
     WEBHOOK_MISSING = 4324
+    TEMPLATE_MISSING = 4325
+    TEMPLATE_UNKNOWN = 4326
+    TEMPLATE_INVALID = 4327
+    DATA_MISSING = 4328
+    RENDER_FAILED = 4329
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -149,5 +154,25 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.WEBHOOK_MISSING: DispatchCodeFacts(
         4324, "WebhookMissing", False, 404,
         "The event webhook does not exist.",
+    ),
+    DispatchCode.TEMPLATE_MISSING: DispatchCodeFacts(
+        4325, "TemplateMissing", False, 404,
+        "The template, or this version of it, does not exist.",
+    ),
+    DispatchCode.TEMPLATE_UNKNOWN: DispatchCodeFacts(
+        4326, "TemplateUnknown", False, 422,
+        "The notification's template, or this version of it, does not exist.",
+    ),
+    DispatchCode.TEMPLATE_INVALID: DispatchCodeFacts(
+        4327, "TemplateInvalid", False, 422,
+        "A text of the template is not valid Liquid; `pointer` names it.",
+    ),
+    DispatchCode.DATA_MISSING: DispatchCodeFacts(
+        4328, "DataMissing", False, 422,
+        "`data` lacks a variable that the template needs.",
+    ),
+    DispatchCode.RENDER_FAILED: DispatchCodeFacts(
+        4329, "RenderFailed", False, 422,
+        "The template could not be rendered with this data.",
     ),
 }

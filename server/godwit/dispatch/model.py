@@ -70,6 +70,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: tuple[Step, ...] = ()
     """Channels that are tried in turn; empty: all at once."""
     metadata: dict[str, str] = {}
+    locales: tuple[str, ...] = ()
+    """Locales in which the content was rendered, besides the default."""
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -145,6 +147,10 @@ class Target:
     receiver: str = ""
     value: str = ""
     secret: str = field(default="", repr=False)
+    format: str = field(default="", repr=False)
+    """JSON: how a webhook's body is made, where it is not an event."""
+    locale: str = ""
+    """The locale of the content that the receiver gets; empty: the default."""
     verdict: Verdict = Verdict()
 
 

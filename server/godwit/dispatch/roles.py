@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any
 
 from aiohttp import web
 
@@ -24,6 +25,7 @@ from .api.keys import KeyRing
 from .api.letters import LetterApi
 from .api.notifications import NotificationApi
 from .api.receivers import ReceiverApi
+from .api.templates import TemplateApi
 from .api.tenants import TenantApi
 from .api.waiters import Waiters
 from .api.wishes import WishApi
@@ -35,13 +37,15 @@ from .channels.webhook.sender import WebhookSender, host_of
 from .channels.webhook.targets import check_url, list_private_targets
 from .clock import now_ms
 from .codes import DispatchCode
+from .content.renderer import Renderer, Source
 from .errors import RequestRefused
 from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
-from .feed_roles import FeedRoles
+from .feed.roles import FeedRoles
 from .model import Head, InboxItem, Shipment
 from .stores.sqlite import receivers
-from .stores.sqlite.accept import next_due_ms, read_letter
+from .stores.sqlite.accept import next_due_ms
+from .stores.sqlite.contents import read_letter
 from .stores.sqlite.inbox import read_head
 from .stores.sqlite.store import SqliteStore
 from .tokens import SigningKey
@@ -80,6 +84,7 @@ class Roles:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._feed = FeedRoles(store, config, limits, signing, node_url)
+        self._renderer = Renderer()
         self._channels = self._open_channels(email)
         self._runner: web.AppRunner | None = None
         self._is_stopping = False
@@ -123,12 +128,13 @@ class Roles:
         for channel in self._channels:
             await channel.stop()
         await self._feed.stop()
+        await self._renderer.close()
 
     def _open_channels(self, email: DispatchEmailConfig) -> list[ChannelPart]:
         limits = self._limits
         private = list_private_targets(self._config.private_targets)
         poster = HttpPoster(private, sends_max=limits.webhook_sends_max, timeout_ms=limits.webhook_timeout_ms)
-        webhooks = WebhookSender(self._read_letter, poster, now_ms=now_ms)
+        webhooks = WebhookSender(self._read_letter, poster, self._render, self._signing.sign_bytes, now_ms=now_ms)
         sends = (limits.webhook_sends_max, limits.webhook_sends_per_host_max)
         opened = [self._open_channel("webhook", webhooks, host_of, *sends)]
         if email.relay:
@@ -159,13 +165,20 @@ class Roles:
         )
         parts = (
             NotificationApi(
-                self._store, keys, self._limits, self._accepted.set, self._check_address, tuple(self._wakeups)
+                self._store,
+                keys,
+                self._limits,
+                self._accepted.set,
+                self._check_address,
+                tuple(self._wakeups),
+                self._renderer,
             ),
+            TemplateApi(self._store, keys, self._limits, self._renderer),
             LetterApi(self._store, keys, self._limits, self._announce),
             WishApi(self._store, keys, self._limits, self._signing),
             TenantApi(self._store, keys, self._limits),
             GroupApi(self._store, keys, self._limits),
-            ReceiverApi(self._store, keys, self._limits, self._signing, self._check_address),
+            ReceiverApi(self._store, keys, self._limits, self._signing, self._check_address, self._renderer),
             InboxApi(self._store, self._limits, self._signing, self._waiters, self._announce),
         )
         for part in parts:
@@ -247,8 +260,11 @@ class Roles:
         found = await self._store.reader.run(lambda connection: read_head(connection, tenant, receiver))
         return None if found is None else found[1]
 
-    async def _read_letter(self, nid: int) -> Letter | None:
-        found = await self._store.reader.run(lambda connection: read_letter(connection, nid))
+    async def _render(self, text: str, names: dict[str, Any]) -> str:
+        return (await self._renderer.render([Source(text)], names))[0]
+
+    async def _read_letter(self, nid: int, locale: str) -> Letter | None:
+        found = await self._store.reader.run(lambda connection: read_letter(connection, nid, locale))
         return None if found is None else Letter(*found)
 
     def _check_address(self, channel: str, value: str) -> None:
@@ -262,7 +278,9 @@ class Roles:
         return await self._store.reader.run(lambda connection: receivers.find_key(connection, digest))
 
     async def _show_keys(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._signing.key_set, content_type="application/json")
+        """The keys of tokens, as a JWK Set; the same key signs webhooks, in a header as Standard Webhooks write it."""
+        headers = {"Godwit-Webhook-Key": self._signing.webhook_key}
+        return web.Response(body=self._signing.key_set, content_type="application/json", headers=headers)
 
     async def _show_ready(self, request: web.Request) -> web.Response:
         return answer({"ready": not self._is_stopping}, 503 if self._is_stopping else 200)

@@ -49,6 +49,8 @@ class SigningKey:
         key = {"kty": "OKP", "crv": "Ed25519", "x": encoded, "kid": self.key_id, "alg": "EdDSA", "use": "sig"}
         self.key_set: bytes = msgspec.json.encode({"keys": [key]})
         """The public keys, as a JWK Set."""
+        self.webhook_key = "whpk_" + base64.b64encode(public).decode()
+        """The public key that verifies webhooks, as Standard Webhooks write it."""
 
     def sign_receiver(self, tenant: str, receiver: str, valid_ms: int) -> tuple[str, int]:
         """A token for one inbox, and when it ends (Unix ms)."""
@@ -62,6 +64,10 @@ class SigningKey:
         end_s = int(self._now_s() + valid_ms / 1000)
         subject = live_subject(tenant)
         return self._sign({"sub": f"/live{subject}"}, {"subscribe": [f"{subject}/**"]}, end_s), end_s * 1000
+
+    def sign_bytes(self, content: bytes) -> bytes:
+        """An Ed25519 signature, for webhooks (v1a)."""
+        return self._key.sign(content)
 
     async def sign_service(self) -> str:
         """Dispatch's own token, for its connections to nodes."""

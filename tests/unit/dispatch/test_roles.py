@@ -3,13 +3,13 @@
 import pytest
 
 from godwit.config import build_config
-from godwit.dispatch.roles import list_private_targets
+from godwit.dispatch.channels.webhook.targets import list_private_targets
 from godwit.errors import ConfigInvalid
 
 
 def test_private_targets_are_networks_with_an_optional_port() -> None:
     config = build_config({"dispatch": {"private_targets": ["10.0.0.0/8", "127.0.0.1:9000", "[::1]:9000"]}}, {}, {})
-    assert [target.port for target in list_private_targets(config.dispatch)] == [None, 9000, 9000]
+    assert [target.port for target in list_private_targets(config.dispatch.private_targets)] == [None, 9000, 9000]
     for text in ("nonsense", "10.0.0.0/99", "127.0.0.1:0", "127.0.0.1:x"):
         with pytest.raises(ConfigInvalid, match="private_targets"):
             build_config({"dispatch": {"private_targets": [text]}}, {}, {})

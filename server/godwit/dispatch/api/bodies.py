@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..codes import DispatchCode
+from ..content.templates import Parts
 from ..errors import RequestRefused
 
 T = TypeVar("T")
@@ -44,6 +45,8 @@ class Content(Struct, forbid_unknown_fields=True, omit_defaults=True):
     icon: Link | None = None
     actions: Annotated[list[Action], Meta(max_length=3)] = []
     data: dict[str, Any] = {}
+    template: Name | None = None
+    version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 
 
 class QuietHours(Struct, forbid_unknown_fields=True):
@@ -201,11 +204,43 @@ class ReplayBody(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
 
 
+HeaderName = Annotated[
+    str, Meta(pattern=r"^(?i:(?!host\Z|content-|transfer-|connection\Z|te\Z|upgrade\Z))[A-Za-z0-9-]{1,64}\Z")
+]
+HeaderValue = Annotated[str, Meta(pattern=r"^[\x20-\x7e]{0,2048}\Z")]
+
+
+class FormatBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How a webhook's body is made: by a preset with fields of the address's own, or by Liquid with fixed headers."""
+
+    preset: Literal["slack", "teams", "discord", "ntfy", "gotify"] | None = None
+    fields: dict[Name, Annotated[str, Meta(max_length=1_000)] | int | bool] = {}
+    body: Annotated[str, Meta(max_length=10_000)] | None = None
+    headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
+
+
 class AddressBody(Struct, forbid_unknown_fields=True):
-    """An address of a receiver."""
+    """An address of a receiver. `format` goes with a webhook; without one it is a signed event."""
 
     channel: Literal["webhook", "email"]
     value: Link
+    format: FormatBody | None = None
+
+
+class TemplateBody(Struct, forbid_unknown_fields=True):
+    """A template: its parts by locale, `default` among them."""
+
+    locales: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{2,35}\Z")], Parts], Meta(min_length=1, max_length=50)
+    ]
+
+
+class PreviewBody(Struct, forbid_unknown_fields=True):
+    """What a template is rendered with."""
+
+    data: dict[str, Any] = {}
+    locale: Annotated[str, Meta(max_length=35)] = ""
+    version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 
 
 class MarkBody(Struct, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ Pure. What only the store knows (whether receivers and groups exist, and the def
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import msgspec
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
+from ..content.templates import Rendered
 from ..errors import RequestRefused
 from ..model import Options, Priority, Step
 from ..pure.quiet import EAST_MS, WEST_MS
@@ -30,6 +32,7 @@ def make_draft(
     limits: DispatchLimits,
     now_ms: int,
     is_test: bool = False,
+    rendered: Sequence[Rendered] = (),
 ) -> Draft:
     """What is accepted; raises RequestRefused."""
     to = _read_recipients(body.to, limits)
@@ -47,12 +50,13 @@ def make_draft(
         channel="" if to.address is None else to.address[0],
         steps=_read_steps(body.policy),
         metadata=body.metadata,
+        locales=tuple(one.locale for one in rendered[1:]),
     )
     return Draft(
         tenant,
         name,
         fingerprint,
-        msgspec.json.encode(body.content),
+        rendered[0].content if rendered else msgspec.json.encode(body.content),
         to.names,
         to.new,
         to.is_single,
@@ -63,7 +67,18 @@ def make_draft(
         options,
         begin_ms if body.expires_s is None else None,
         to.address,
+        tuple(_list_rows(rendered)),
     )
+
+
+def _list_rows(rendered: Sequence[Rendered]) -> Iterator[tuple[str, str, bytes]]:
+    """Channel, locale and content of each; the default is stored with the notification."""
+    for number, one in enumerate(rendered):
+        locale = one.locale if number else ""
+        if number:
+            yield "", locale, one.content
+        if one.email:
+            yield "email", locale, one.email
 
 
 class _Recipients(NamedTuple):

@@ -124,7 +124,7 @@ class EventApi:
         hook = await self._find(request, "manage")
         name = f"test_{now_ms()}"
         body = make_event(hook.tenant, name, "webhook.test", now_ms(), {})
-        result, detail, _ = await post_event(self._poster, hook, name, body)
+        result, detail, _ = await post_event(self._poster, self._signing.sign_bytes, hook, name, body)
         return answer({"result": str(result), "detail": detail})
 
     async def rotate_webhook(self, request: web.Request) -> web.Response:

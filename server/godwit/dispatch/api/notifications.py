@@ -16,6 +16,7 @@ from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
+from ..content.renderer import Renderer
 from ..errors import RequestRefused
 from ..stores.sqlite.accept import Accepted, Draft, read_deliveries, read_notification, show_counts
 from ..stores.sqlite.checking import check_draft
@@ -25,6 +26,7 @@ from .bodies import Name, NotificationBody, read_body, read_json, read_value
 from .drafts import make_draft
 from .keys import KeyRing
 from .requests import read_name, read_number
+from .templates import render_content
 
 DELIVERIES_PAGE = 500
 
@@ -40,9 +42,10 @@ class NotificationApi:
         wake: Callable[[], None],
         check_address: Callable[[str, str], None],
         channels: Sequence[str],
+        renderer: Renderer,
     ) -> None:
         self._store, self._keys, self._limits, self._wake = store, keys, limits, wake
-        self._check_address, self._channels = check_address, tuple(channels)
+        self._check_address, self._channels, self._renderer = check_address, tuple(channels), renderer
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
@@ -103,13 +106,16 @@ class NotificationApi:
     async def _accept(self, request: web.Request, tenant: str, name: str) -> web.Response:
         body, fingerprint = read_body(await request.read(), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
-        draft = self._make_draft(tenant, name, body, fingerprint, now_ms)
+        draft = await self._make_draft(tenant, name, body, fingerprint, now_ms)
         shown = show_accepted(draft, await self._store.accept(draft, now_ms))
         self._wake()
         return answer(shown, 202)
 
-    def _make_draft(self, tenant: str, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int) -> Draft:
-        draft = make_draft(tenant, name, body, fingerprint, limits=self._limits, now_ms=now_ms)
+    async def _make_draft(
+        self, tenant: str, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
+    ) -> Draft:
+        rendered = await render_content(self._store, self._renderer, tenant, body.content)
+        draft = make_draft(tenant, name, body, fingerprint, limits=self._limits, now_ms=now_ms, rendered=rendered)
         if draft.address is not None:
             try:
                 self._check_address(*draft.address)
@@ -124,7 +130,7 @@ class NotificationApi:
         results: list[Draft | dict[str, Any]] = []
         for item in read_items(await request.read(), self._limits.batch_notifications_max):
             try:
-                results.append(self._read_item(tenant, item, now_ms))
+                results.append(await self._read_item(tenant, item, now_ms))
             except RequestRefused as refused:
                 results.append(show_problem(refused))
         drafts = [one for one in results if isinstance(one, Draft)]
@@ -138,20 +144,20 @@ class NotificationApi:
         self._wake()
         return answer({"results": shown}, 202)
 
-    def _read_item(self, tenant: str, item: bytes | dict[str, Any], now_ms: int) -> Draft:
+    async def _read_item(self, tenant: str, item: bytes | dict[str, Any], now_ms: int) -> Draft:
         parsed = read_json(item) if isinstance(item, bytes) else item
         name = parsed.pop("id", None) if isinstance(parsed, dict) else None
         if name is not None:
             name, _ = read_value(name, Name)
         body, fingerprint = read_value(parsed, NotificationBody)
-        return self._make_draft(tenant, name or secrets.token_hex(12), body, fingerprint, now_ms)
+        return await self._make_draft(tenant, name or secrets.token_hex(12), body, fingerprint, now_ms)
 
     async def check(self, request: web.Request) -> web.Response:
         """What would happen, without its happening."""
         tenant = await self._read_tenant(request, "send")
         body, fingerprint = read_body(await request.read(), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
-        draft = self._make_draft(tenant, "", body, fingerprint, now_ms)
+        draft = await self._make_draft(tenant, "", body, fingerprint, now_ms)
         found = await self._store.reader.run(lambda connection: check_draft(connection, draft, self._channels, now_ms))
         if draft.group is not None and found is None:
             raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
+from ..content.renderer import Renderer, Source
 from ..errors import RequestRefused
 from ..pure.quiet import find_zone
 from ..stores.sqlite import receivers
@@ -33,9 +34,10 @@ class ReceiverApi:
         limits: DispatchLimits,
         signing: SigningKey,
         check_address: Callable[[str, str], None],
+        renderer: Renderer,
     ) -> None:
         self._store, self._keys, self._limits = store, keys, limits
-        self._signing, self._check_address = signing, check_address
+        self._signing, self._check_address, self._renderer = signing, check_address, renderer
 
     def list_routes(self) -> list[web.RouteDef]:
         path = "/v1/receivers/{receiver}"
@@ -82,12 +84,32 @@ class ReceiverApi:
         receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
         body, _ = read_body(await request.read(), AddressBody)
         self._check_address(body.channel, body.value)
+        form = await self._read_format(body)
         row = await self._store.writer.run(
-            lambda connection: receivers.put_address(connection, tenant, receiver, name, body.channel, body.value)
+            lambda connection: receivers.put_address(connection, tenant, receiver, name, body.channel, body.value, form)
         )
         if row is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         return answer(row._asdict())
+
+    async def _read_format(self, body: AddressBody) -> str:
+        """How a webhook's body is made, as it is stored; raises RequestRefused."""
+        form = body.format
+        if form is None:
+            return ""
+        is_one = (form.preset is None) != (form.body is None)
+        if body.channel != "webhook" or not is_one or (form.fields and form.preset is None):
+            detail = "expected exactly one of preset and body, for a webhook; fields go with a preset"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/format")
+        if form.body is not None:
+            try:
+                names = await self._renderer.list_variables([Source(form.body)])
+            except RequestRefused as refused:
+                raise RequestRefused(refused.code, refused.detail, pointer="/format/body") from refused
+            if unknown := sorted(set(names) - {"notification", "receiver", "content"}):
+                detail = f"{', '.join(unknown)} does not exist: expected notification, receiver and content"
+                raise RequestRefused(DispatchCode.TEMPLATE_INVALID, detail, pointer="/format/body")
+        return msgspec.json.encode(form).decode()
 
     async def import_lines(self, request: web.Request) -> web.Response:
         """Creates or replaces receivers and their addresses, line by line."""

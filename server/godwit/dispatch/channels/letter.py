@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from ..model import Shipment
+
 REMEMBERED_MAX = 1_000
 
 
@@ -16,9 +18,12 @@ class Letter:
     notification: str
     accepted_ms: int
     content: bytes
+    email: bytes = b""
+    """JSON of what an e-mail has of its own: subject, text, html; empty: nothing."""
+    category: str = ""
 
 
-ReadLetter = Callable[[int], Awaitable[Letter | None]]
+ReadLetter = Callable[[int, str], Awaitable[Letter | None]]
 
 
 class Letters:
@@ -26,14 +31,15 @@ class Letters:
 
     def __init__(self, read: ReadLetter) -> None:
         self._read = read
-        self._remembered: OrderedDict[int, Letter] = OrderedDict()
+        self._remembered: OrderedDict[tuple[int, str], Letter] = OrderedDict()
 
-    async def find(self, nid: int) -> Letter | None:
-        """The letter of a notification; None where it was deleted."""
-        letter = self._remembered.get(nid) or await self._read(nid)
+    async def find(self, shipment: Shipment) -> Letter | None:
+        """The letter of a shipment, in its locale; None where the notification was deleted."""
+        wanted = shipment.key.nid, shipment.target.locale
+        letter = self._remembered.get(wanted) or await self._read(*wanted)
         if letter is not None:
-            self._remembered[nid] = letter
-            self._remembered.move_to_end(nid)
+            self._remembered[wanted] = letter
+            self._remembered.move_to_end(wanted)
             if len(self._remembered) > REMEMBERED_MAX:
                 self._remembered.popitem(last=False)
         return letter

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ...logs import read_logger
-from ..channels.webhook.envelope import sign_all
+from ..channels.webhook.envelope import SignBytes, sign_all
 from ..channels.webhook.http import HttpPoster
 from ..clock import now_ms
 from ..model import Result
@@ -52,8 +52,8 @@ class HookStore(Protocol):
 class EventHooks:
     """Runs until it is cancelled; `stir` says that there are events."""
 
-    def __init__(self, store: HookStore, poster: HttpPoster, sweep_s: float) -> None:
-        self._store, self._poster, self._sweep_s = store, poster, sweep_s
+    def __init__(self, store: HookStore, poster: HttpPoster, sign_bytes: SignBytes, sweep_s: float) -> None:
+        self._store, self._poster, self._sign_bytes, self._sweep_s = store, poster, sign_bytes, sweep_s
         self._stirred = asyncio.Event()
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
@@ -111,7 +111,7 @@ class EventHooks:
             hook = hook._replace(cursor=last)
 
     async def _post(self, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
-        return await post_event(self._poster, hook, name, body)
+        return await post_event(self._poster, self._sign_bytes, hook, name, body)
 
     async def _fail(self, hook: Hook, detail: str, after_ms: int) -> None:
         now, failures = now_ms(), hook.failures + 1
@@ -122,13 +122,15 @@ class EventHooks:
         return await self._store.fail(hook.wid, failures, since_ms, due_ms, detail)
 
 
-async def post_event(poster: HttpPoster, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
+async def post_event(
+    poster: HttpPoster, sign_bytes: SignBytes, hook: Hook, name: str, body: dict[str, Any]
+) -> tuple[Result, str, int]:
     """One POST of one event, or of a part of it."""
     encoded = msgspec.json.encode(body)
     secrets = list_secrets(hook, now_ms())
     headers = {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
-        **sign_all(secrets, name, now_ms() // 1_000, encoded),
+        **sign_all(secrets, name, now_ms() // 1_000, encoded, sign_bytes),
     }
     return await poster.post(hook.url, encoded, headers)
 

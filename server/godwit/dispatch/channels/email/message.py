@@ -25,16 +25,23 @@ def make_message(shipment: Shipment, letter: Letter, sender: str) -> bytes:
     """The whole message with CRLF; raises ValueError where the content cannot be one."""
     content = msgspec.json.decode(letter.content, type=dict[str, object])
     title, text, url = (str(content.get(field) or "") for field in ("title", "body", "url"))
+    own = msgspec.json.decode(letter.email, type=dict[str, str]) if letter.email else {}
     message = EmailMessage(SMTP)
     message["From"] = sender
     message["To"] = Address(addr_spec=shipment.target.value)
-    message["Subject"] = "".join(char if char.isprintable() else " " for char in title) or NO_TITLE
+    message["Subject"] = make_header(own.get("subject") or title) or NO_TITLE
     message["Date"] = format_datetime(datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC))
     message["Message-ID"] = make_message_id(shipment, sender)
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content("\n\n".join(part for part in (text, url) if part) or title, cte="quoted-printable")
-    message.add_alternative(_make_html(title, text, url), subtype="html", cte="quoted-printable")
+    plain = own.get("text") or "\n\n".join(part for part in (text, url) if part) or title
+    message.set_content(plain, cte="quoted-printable")
+    message.add_alternative(own.get("html") or _make_html(title, text, url), subtype="html", cte="quoted-printable")
     return message.as_bytes()
+
+
+def make_header(text: str) -> str:
+    """A text as the value of a header: control characters, line ends among them, are blanks."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def make_message_id(shipment: Shipment, sender: str) -> str:

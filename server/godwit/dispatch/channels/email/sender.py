@@ -50,7 +50,7 @@ class EmailSender:
     async def _send(self, shipment: Shipment) -> Outcome:
         if (sandbox := read_result("email", shipment.target.value)) is not None:
             return self._tell(shipment, sandbox, "sandbox")
-        letter = await self._letters.find(shipment.key.nid)
+        letter = await self._letters.find(shipment)
         if letter is None:
             return self._tell(shipment, Result.CONTENT, "the notification is gone")
         if not is_email(shipment.target.value):

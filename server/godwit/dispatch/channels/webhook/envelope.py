@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,19 +44,25 @@ def make_body(shipment: Shipment, letter: Letter) -> bytes:
     return msgspec.json.encode(event)
 
 
-def make_headers(shipment: Shipment, body: bytes, now_s: int) -> dict[str, str]:
-    """Content type, and id, time and signature of the attempt."""
+SignBytes = Callable[[bytes], bytes]
+"""An Ed25519 signature with the key of this dispatch."""
+
+
+def make_headers(shipment: Shipment, body: bytes, now_s: int, sign_bytes: SignBytes) -> dict[str, str]:
+    """Content type, and id, time and signatures of the attempt."""
     name = webhook_id(shipment)
     return {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
-        **sign_all((shipment.target.secret,), name, now_s, body),
+        **sign_all((shipment.target.secret,), name, now_s, body, sign_bytes),
     }
 
 
-def sign_all(secrets: Sequence[str], name: str, now_s: int, body: bytes) -> dict[str, str]:
-    """Id, time, and a signature with each secret."""
-    signatures = " ".join(f"v1,{sign(secret, name, now_s, body)}" for secret in secrets)
-    return {"webhook-id": name, "webhook-timestamp": str(now_s), "webhook-signature": signatures}
+def sign_all(secrets: Sequence[str], name: str, now_s: int, body: bytes, sign_bytes: SignBytes) -> dict[str, str]:
+    """Id, time, a signature with each secret (v1) and one with the key of this dispatch (v1a)."""
+    signatures = [f"v1,{sign(secret, name, now_s, body)}" for secret in secrets]
+    public = base64.b64encode(sign_bytes(f"{name}.{now_s}.".encode() + body)).decode()
+    shown = " ".join([*signatures, f"v1a,{public}"])
+    return {"webhook-id": name, "webhook-timestamp": str(now_s), "webhook-signature": shown}
 
 
 def sign(secret: str, name: str, now_s: int, body: bytes) -> str:

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+import msgspec
 from yarl import URL
 
+from ...errors import RequestRefused
 from ...model import Outcome, Result, Shipment
 from ...pure.sandbox import read_result
-from ..letter import Letters, ReadLetter
+from ..letter import Letter, Letters, ReadLetter
 from ..outcomes import make_outcome
-from .envelope import make_body, make_headers
+from .custom import make_preset
+from .envelope import SignBytes, make_body, make_headers
 from .http import HttpPoster
+
+Render = Callable[[str, dict[str, Any]], Awaitable[str]]
+"""Renders a Liquid text with names; raises RequestRefused."""
 
 
 class WebhookSender:
     """The channel's way out. Open it in the event loop that uses it."""
 
-    def __init__(self, read_letter: ReadLetter, poster: HttpPoster, *, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        read_letter: ReadLetter,
+        poster: HttpPoster,
+        render: Render,
+        sign_bytes: SignBytes,
+        *,
+        now_ms: Callable[[], int],
+    ) -> None:
         self._letters = Letters(read_letter)
         self._poster, self._now_ms = poster, now_ms
+        self._render, self._sign_bytes = render, sign_bytes
 
     async def close(self) -> None:
         await self._poster.close()
@@ -32,11 +48,28 @@ class WebhookSender:
     async def _send(self, shipment: Shipment) -> Outcome:
         if (sandbox := read_result("webhook", shipment.target.value)) is not None:
             return self._tell(shipment, sandbox, "sandbox")
-        letter = await self._letters.find(shipment.key.nid)
+        letter = await self._letters.find(shipment)
         if letter is None:
             return self._tell(shipment, Result.CONTENT, "the notification is gone")
+        if shipment.target.format:
+            return await self._send_custom(shipment, letter)
         body = make_body(shipment, letter)
-        headers = make_headers(shipment, body, self._now_ms() // 1_000)
+        headers = make_headers(shipment, body, self._now_ms() // 1_000, self._sign_bytes)
+        return self._tell(shipment, *await self._poster.post(shipment.target.value, body, headers))
+
+    async def _send_custom(self, shipment: Shipment, letter: Letter) -> Outcome:
+        form = msgspec.json.decode(shipment.target.format, type=dict[str, Any])
+        content = msgspec.json.decode(letter.content, type=dict[str, Any])
+        if preset := form.get("preset"):
+            body = msgspec.json.encode(make_preset(preset, content, form.get("fields") or {}))
+        else:
+            names = {"notification": letter.notification, "receiver": shipment.target.receiver, "content": content}
+            try:
+                body = (await self._render(form["body"], names)).encode()
+                msgspec.json.decode(body)
+            except (RequestRefused, msgspec.DecodeError) as error:
+                return self._tell(shipment, Result.CONTENT, f"the body does not render: {error!s:.200}")
+        headers = {**(form.get("headers") or {}), "Content-Type": "application/json"}
         return self._tell(shipment, *await self._poster.post(shipment.target.value, body, headers))
 
     def _tell(self, shipment: Shipment, result: Result, detail: str, after_ms: int = 0) -> Outcome:

@@ -53,6 +53,8 @@ class Draft(NamedTuple):
     """Set where the request says nothing about expiry: what the default of its category counts from."""
     address: tuple[str, str] | None = None
     """Channel and value of the one address that a notification without a receiver of its own goes to."""
+    rendered: tuple[tuple[str, str, bytes], ...] = ()
+    """Content of a template: channel (empty: all), locale (empty: the default), JSON."""
 
 
 class NotificationRow(NamedTuple):
@@ -102,7 +104,7 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     gid, version = (0, 0) if draft.group is None else find_group(connection, draft.tenant, draft.group) or (0, -1)
     if version < 0:
         return Accepted(draft.id, lacks_group=True)
-    connection.execute(
+    made = connection.execute(
         "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
         "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -121,6 +123,9 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
             b"" if draft.options == Options() else msgspec.json.encode(draft.options),
             draft.options.collapse_key,
         ),
+    )
+    connection.executemany(
+        "INSERT INTO rendered VALUES (?, ?, ?, ?)", [(made.lastrowid, *row) for row in draft.rendered]
     )
     return Accepted(draft.id, unknown=tuple(unknown))
 
@@ -246,9 +251,3 @@ def unpack_numbers(packed: bytes) -> array.array[int]:
     numbers = array.array("q")
     numbers.frombytes(packed)
     return numbers
-
-
-def read_letter(connection: sqlite3.Connection, nid: int) -> tuple[str, int, bytes] | None:
-    """Id, time and content of a notification."""
-    row = connection.execute("SELECT id, accepted_ms, body FROM notification WHERE nid = ?", (nid,)).fetchone()
-    return None if row is None else (str(row[0]), int(row[1]), bytes(row[2]))

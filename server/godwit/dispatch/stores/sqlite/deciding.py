@@ -14,6 +14,7 @@ from functools import lru_cache
 import msgspec
 
 from ...model import Options, Priority, Profile, Target, Verdict
+from ...pure.locales import choose_locale
 from ...pure.policy import decide
 from ...pure.sandbox import is_sandbox
 
@@ -75,10 +76,13 @@ def decide_all(
     plain = Verdict()
     decided = []
     for target, packed in rows:
+        profile = read_profile(packed) if packed else _NO_PROFILE
+        if facts.options.locales:
+            target = replace(target, locale=choose_locale(profile.locale, facts.options.locales))
         suppression = _find_suppression(connection, facts, channel, target.value) if has_suppressions else ""
         verdict = decide(
             facts.options,
-            read_profile(packed) if packed else _NO_PROFILE,
+            profile,
             channel,
             rid=target.rid,
             now_ms=now_ms,
@@ -98,11 +102,11 @@ def read_targets(connection: sqlite3.Connection, channel: str, rids: list[int]) 
         rows = connection.execute(f"SELECT rid, name, profile FROM receiver WHERE rid IN ({marks}) ORDER BY rid", rids)
         return [(Target(rid, 0, name), profile) for rid, name, profile in rows]
     rows = connection.execute(
-        f"SELECT rid, aid, receiver.name, value, secret, profile FROM address JOIN receiver USING (rid) WHERE rid IN ({marks}) "
+        f"SELECT rid, aid, receiver.name, value, secret, format, profile FROM address JOIN receiver USING (rid) WHERE rid IN ({marks}) "
         "AND channel = ? AND state = 'active' ORDER BY rid, aid",
         (*rids, channel),
     )
-    return [(Target(*found[:5]), found[5]) for found in rows]
+    return [(Target(*found[:6]), found[6]) for found in rows]
 
 
 def _has_suppressions(connection: sqlite3.Connection, tenant: str, channel: str) -> bool:

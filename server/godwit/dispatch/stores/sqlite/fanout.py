@@ -86,11 +86,9 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
     if due.state is State.SENDING and facts.options.holds_doubt:
         _end(connection, due, State.UNKNOWN, "doubt", changes)
         return None
-    if due.state is not State.DEFERRED or due.attempt:
-        return found[0][0]
     (target,) = decide_all(connection, facts, key.channel, found, changes.now_ms)
     verdict = target.verdict
-    if verdict.state is State.QUEUED:
+    if verdict.state is State.QUEUED or due.state is not State.DEFERRED or due.attempt:
         return target
     if verdict.state is not State.DEFERRED:
         _end(connection, due, verdict.state, verdict.reason, changes)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
 from .changes import Changes
 from .collapsing import find_replaced
+from .contents import localize
 from .deciding import read_facts
 from .fanout import Due, hurry_route, settle_due
 from .jobs import insert_deliveries, move_cursor
@@ -35,7 +36,7 @@ class Marked(NamedTuple):
 
 
 _ITEM = (
-    "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body FROM item "
+    "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body, item.nid, notification.options FROM item "
     "LEFT JOIN notification USING (nid) WHERE item.rid = ?"
 )
 _CLOSED = Flag.ARCHIVED | Flag.RECALLED
@@ -56,8 +57,7 @@ def append_page(
                 "UPDATE route SET due_ms = 0 WHERE nid = ? AND rid BETWEEN ? AND ?",
                 (job.nid, inserted[0].rid, inserted[-1].rid),
             )
-        name, body = connection.execute("SELECT id, body FROM notification WHERE nid = ?", (job.nid,)).fetchone()
-        origin = Origin(job.tenant, name, body, job.options.collapse_key)
+        origin = _read_origin(connection, job.tenant, job.nid, job.options.collapse_key)
         names = {target.rid: target.receiver for target in page.targets}
         for key in inserted:
             items += _append(connection, key, names[key.rid], origin, now_ms, items_max)
@@ -84,8 +84,7 @@ def append_due(connection: sqlite3.Connection, now_ms: int, limit: int, items_ma
         )
         changes.move(key, State(state), State.SENT)
         hurry_route(connection, key)
-        name, body = connection.execute("SELECT id, body FROM notification WHERE nid = ?", (nid,)).fetchone()
-        origin = Origin(facts.tenant, name, body, facts.options.collapse_key)
+        origin = _read_origin(connection, facts.tenant, nid, facts.options.collapse_key)
         items += _append(connection, key, target.receiver, origin, now_ms, items_max)
     changes.store()
     return len(rows), items
@@ -97,7 +96,15 @@ class Origin(NamedTuple):
     tenant: str
     notification: str
     body: bytes
+    options: bytes
     collapse_key: str
+
+
+def _read_origin(connection: sqlite3.Connection, tenant: str, nid: int, collapse_key: str) -> Origin:
+    name, body, options = connection.execute(
+        "SELECT id, body, options FROM notification WHERE nid = ?", (nid,)
+    ).fetchone()
+    return Origin(tenant, name, body, options, collapse_key)
 
 
 def _append(
@@ -118,7 +125,8 @@ def _append(
     head = Head(*row[:4])
     if row[4] > items_max:
         head = _remove_oldest(connection, key.rid, row[4] - items_max)
-    return [*replaced, InboxItem(origin.tenant, receiver, head.seq, head, origin.notification, 0, now_ms, origin.body)]
+    body = localize(connection, key.rid, key.nid, origin.options, origin.body)
+    return [*replaced, InboxItem(origin.tenant, receiver, head.seq, head, origin.notification, 0, now_ms, body)]
 
 
 def recall_items(
@@ -132,7 +140,7 @@ def recall_items(
         head = _change_head(connection, rid, 1, -int(_is_unread(flags)), -int(_is_unseen(flags)), 0)
         connection.execute("UPDATE item SET seq = ?, flags = ? WHERE rid = ? AND seq = ?", (head.seq, fresh, rid, seq))
         row = connection.execute(f"{_ITEM} AND item.seq = ?", (rid, head.seq)).fetchone()
-        changed.append(_make_item(tenant, receiver, head, row))
+        changed.append(_make_item(connection, rid, tenant, receiver, head, row))
     return changed
 
 
@@ -184,7 +192,7 @@ def _fetch(
         return None
     rid, head = found
     rows = connection.execute(f"{_ITEM}{which} LIMIT ?", (rid, bound, limit + 1)).fetchall()
-    items = tuple(_make_item(tenant, receiver, head, row) for row in rows[:limit])
+    items = tuple(_make_item(connection, rid, tenant, receiver, head, row) for row in rows[:limit])
     return Fetched(head, items, len(rows) <= limit)
 
 
@@ -229,7 +237,7 @@ def mark(
         changed.append(head.seq)
     changes.store()
     items = tuple(
-        _make_item(tenant, receiver, head, row)
+        _make_item(connection, rid, tenant, receiver, head, row)
         for seq in changed
         for row in connection.execute(f"{_ITEM} AND item.seq = ?", (rid, seq))
     )
@@ -280,6 +288,13 @@ def _is_unseen(flags: int) -> bool:
     return not flags & (Flag.SEEN | Flag.READ | _CLOSED)
 
 
-def _make_item(tenant: str, receiver: str, head: Head, row: tuple[int, str, int, int, bytes]) -> InboxItem:
-    seq, name, flags, at_ms, body = row
-    return InboxItem(tenant, receiver, seq, head, name, flags, at_ms, body)
+def _make_item(
+    connection: sqlite3.Connection,
+    rid: int,
+    tenant: str,
+    receiver: str,
+    head: Head,
+    row: tuple[int, str, int, int, bytes, int, bytes | None],
+) -> InboxItem:
+    seq, name, flags, at_ms, body, nid, options = row
+    return InboxItem(tenant, receiver, seq, head, name, flags, at_ms, localize(connection, rid, nid, options, body))

@@ -138,7 +138,7 @@ class _Attributes(msgspec.Struct):
 
 
 def put_address(
-    connection: sqlite3.Connection, tenant: str, receiver: str, name: str, channel: str, value: str
+    connection: sqlite3.Connection, tenant: str, receiver: str, name: str, channel: str, value: str, form: str = ""
 ) -> AddressRow | None:
     """Creates or replaces an address; None where the receiver does not exist. A new webhook gets a signing secret."""
     rid = find_receiver(connection, tenant, receiver)
@@ -146,10 +146,11 @@ def put_address(
         return None
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode() if channel == "webhook" else ""
     row = connection.execute(
-        "INSERT INTO address (rid, channel, name, value, secret, state, since, reason) VALUES (?, ?, ?, ?, ?, 'active', ?, '') "
-        "ON CONFLICT (rid, channel, name) DO UPDATE SET value = excluded.value, state = 'active', reason = '' "
+        "INSERT INTO address (rid, channel, name, value, secret, state, since, reason, format) "
+        "VALUES (?, ?, ?, ?, ?, 'active', ?, '', ?) "
+        "ON CONFLICT (rid, channel, name) DO UPDATE SET value = excluded.value, state = 'active', reason = '', format = excluded.format "
         "RETURNING name, channel, value, secret, state",
-        (rid, channel, name, value, secret, take_number(connection)),
+        (rid, channel, name, value, secret, take_number(connection), form),
     ).fetchone()
     return AddressRow(*row)
 

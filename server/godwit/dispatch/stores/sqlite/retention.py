@@ -35,7 +35,7 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
         ).rowcount
         rows += gone
         if connection.execute("SELECT 1 FROM delivery WHERE nid = ? LIMIT 1", (nid,)).fetchone() is None:
-            for table in ("job", "route", "latest", "sent_value", "delivery_count", "notification"):
+            for table in ("job", "route", "latest", "sent_value", "rendered", "delivery_count", "notification"):
                 rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
     return rows
 

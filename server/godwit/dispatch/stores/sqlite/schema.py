@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import DispatchDatabaseInvalid
 
-VERSION = 3
+VERSION = 4
 TABLES = """
 CREATE TABLE number (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL) STRICT;
 INSERT INTO number VALUES (1, 0);
@@ -24,7 +24,8 @@ CREATE TABLE receiver (
 ) STRICT;
 CREATE TABLE address (
   aid INTEGER PRIMARY KEY AUTOINCREMENT, rid INTEGER NOT NULL, channel TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
-  secret TEXT NOT NULL, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, UNIQUE (rid, channel, name)
+  secret TEXT NOT NULL, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL,
+  format TEXT NOT NULL, UNIQUE (rid, channel, name)
 ) STRICT;
 CREATE TABLE receiver_group (
   gid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, UNIQUE (tenant, name)
@@ -78,6 +79,13 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_tenant ON event (tenant, eid);
 CREATE INDEX event_old ON event (time_ms);
+CREATE TABLE template (
+  tenant TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL, variables BLOB NOT NULL,
+  time_ms INTEGER NOT NULL, PRIMARY KEY (tenant, name, version)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE rendered (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, locale TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (nid, channel, locale)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE webhook (
   wid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
   old_secret TEXT NOT NULL, old_until_ms INTEGER NOT NULL, types TEXT NOT NULL, detail TEXT NOT NULL, cursor INTEGER NOT NULL,

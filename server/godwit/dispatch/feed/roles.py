@@ -7,20 +7,20 @@ from typing import Any
 
 from aiohttp import web
 
-from ..config.dispatch import DispatchConfig
-from ..config.dispatch_limits import DispatchLimits
-from .api.events import EventApi
-from .api.keys import KeyRing
-from .channels.webhook.http import HttpPoster
-from .channels.webhook.targets import list_private_targets
-from .feed.hooks import EventHooks
-from .feed.live import LiveCounts
-from .feed.metrics import DispatchMetrics
-from .feed.watcher import EventWatcher, Fresh
-from .stores.sqlite.accept import read_live
-from .stores.sqlite.feed.store import FeedStore
-from .stores.sqlite.store import SqliteStore
-from .tokens import SigningKey
+from ...config.dispatch import DispatchConfig
+from ...config.dispatch_limits import DispatchLimits
+from ..api.events import EventApi
+from ..api.keys import KeyRing
+from ..channels.webhook.http import HttpPoster
+from ..channels.webhook.targets import list_private_targets
+from ..stores.sqlite.accept import read_live
+from ..stores.sqlite.feed.store import FeedStore
+from ..stores.sqlite.store import SqliteStore
+from ..tokens import SigningKey
+from .hooks import EventHooks
+from .live import LiveCounts
+from .metrics import DispatchMetrics
+from .watcher import EventWatcher, Fresh
 
 
 class FeedRoles:
@@ -34,7 +34,7 @@ class FeedRoles:
         self._poster = HttpPoster(private, sends_max=64, timeout_ms=limits.webhook_timeout_ms)
         feed = FeedStore(store)
         self._watcher = EventWatcher(feed.read_fresh, sweep_s)
-        self._hooks = EventHooks(feed, self._poster, sweep_s)
+        self._hooks = EventHooks(feed, self._poster, signing.sign_bytes, sweep_s)
         self._live = LiveCounts(node_url, signing.sign_service, self._read_counts)
         self.metrics = DispatchMetrics()
         self._api: EventApi | None = None

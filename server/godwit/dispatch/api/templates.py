@@ -1,0 +1,122 @@
+"""Templates over HTTP: store a version, show it, preview it, delete it; and the content that a notification gets from one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+from aiohttp import web
+
+from ...config.dispatch_limits import DispatchLimits
+from ..clock import now_ms
+from ..codes import DispatchCode
+from ..content.renderer import Renderer
+from ..content.templates import DEFAULT, Parts, Rendered, list_variables, render_locales
+from ..errors import RequestRefused
+from ..pure.locales import choose_locale
+from ..stores.sqlite import contents
+from ..stores.sqlite.store import SqliteStore
+from .answers import answer
+from .bodies import Content, PreviewBody, TemplateBody, read_body
+from .keys import KeyRing
+from .requests import read_name, read_number
+
+
+class TemplateApi:
+    """The handlers."""
+
+    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits, renderer: Renderer) -> None:
+        self._store, self._keys, self._limits, self._renderer = store, keys, limits, renderer
+
+    def list_routes(self) -> list[web.RouteDef]:
+        path = "/v1/templates/{template}"
+        return [
+            web.get("/v1/templates", self.list_all, allow_head=False),
+            web.get(path, self.get, allow_head=False),
+            web.put(path, self.put),
+            web.delete(path, self.delete),
+            web.post(path + "/preview", self.preview),
+        ]
+
+    async def list_all(self, request: web.Request) -> web.Response:
+        tenant = await self._read_tenant(request, "read")
+        rows = await self._store.reader.run(lambda connection: contents.list_templates(connection, tenant))
+        return answer({"templates": [{"id": name, "version": version} for name, version in rows]})
+
+    async def get(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_tenant(request, "read"), read_name(request, "template", self._limits)
+        version = read_number(request, "version", 0) or None
+        row = await self._find(tenant, name, version)
+        variables = msgspec.Raw(row.variables)
+        return answer({"id": name, "version": row.version, "locales": msgspec.Raw(row.body), "variables": variables})
+
+    async def put(self, request: web.Request) -> web.Response:
+        """Stores a version, once it is known to be Liquid."""
+        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "template", self._limits)
+        body, _ = read_body(await request.read(), TemplateBody)
+        if DEFAULT not in body.locales:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected a locale `default`", pointer="/locales")
+        variables = await list_variables(self._renderer, body.locales)
+        packed = msgspec.json.encode(body.locales), msgspec.json.encode(variables), now_ms()
+        version = await self._store.writer.run(
+            lambda connection: contents.put_template(connection, tenant, name, *packed)
+        )
+        return answer({"id": name, "version": version, "variables": variables})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "template", self._limits)
+        if not await self._store.writer.run(lambda connection: contents.delete_template(connection, tenant, name)):
+            raise RequestRefused(DispatchCode.TEMPLATE_MISSING)
+        return web.Response(status=204)
+
+    async def preview(self, request: web.Request) -> web.Response:
+        tenant, name = await self._read_tenant(request, "read"), read_name(request, "template", self._limits)
+        body, _ = read_body(await request.read() or b"{}", PreviewBody)
+        row = await self._find(tenant, name, body.version)
+        rendered = await render_row(self._renderer, row, body.data)
+        locale = choose_locale(body.locale, [one.locale for one in rendered]) or DEFAULT
+        [chosen] = [one for one in rendered if one.locale == locale]
+        shown = {"id": name, "version": row.version, "locale": locale, "content": msgspec.Raw(chosen.content)}
+        return answer({**shown, "email": msgspec.Raw(chosen.email)} if chosen.email else shown)
+
+    async def _find(self, tenant: str, name: str, version: int | None) -> contents.TemplateRow:
+        row = await self._store.reader.run(lambda connection: contents.find_template(connection, tenant, name, version))
+        if row is None:
+            raise RequestRefused(DispatchCode.TEMPLATE_MISSING)
+        return row
+
+    async def _read_tenant(self, request: web.Request, scope: str) -> str:
+        authorization = request.headers.get("Authorization", "")
+        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
+
+
+async def render_row(renderer: Renderer, row: contents.TemplateRow, data: dict[str, object]) -> list[Rendered]:
+    """Every locale of a stored template, the default first; raises RequestRefused."""
+    locales = msgspec.json.decode(row.body, type=dict[str, Parts])
+    variables: Collection[str] = msgspec.json.decode(row.variables, type=list[str])
+    return await render_locales(renderer, locales, variables, data)
+
+
+async def render_content(store: SqliteStore, renderer: Renderer, tenant: str, content: Content) -> list[Rendered]:
+    """What a notification's template comes to; empty for content without one. Raises RequestRefused."""
+    if content.template is None:
+        if content.version is not None:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "version goes with template", pointer="/content/version")
+        return []
+    if any(one is not None for one in (content.title, content.body, content.url, content.icon)):
+        detail = "a template gives title, body, url and icon: expected only template, version, data and actions"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/content")
+    name, version = content.template, content.version
+    row = await store.reader.run(lambda connection: contents.find_template(connection, tenant, name, version))
+    if row is None:
+        raise RequestRefused(DispatchCode.TEMPLATE_UNKNOWN, pointer="/content/template")
+    rendered = await render_row(renderer, row, content.data)
+    if content.actions:
+        actions = msgspec.to_builtins(content.actions)
+        rendered = [
+            msgspec.structs.replace(
+                one, content=msgspec.json.encode({**msgspec.json.decode(one.content), "actions": actions})
+            )
+            for one in rendered
+        ]
+    return rendered

@@ -1,0 +1,67 @@
+"""Webhooks for chat and push services: a JSON body of the service's form, instead of a signed event.
+
+Pure. A preset knows a service's form; a body of one's own is a Liquid template that is rendered elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Content = dict[str, Any]
+
+
+def _slack(title: str, text: str, url: str) -> dict[str, Any]:
+    lines = [f"*{_escape_slack(title)}*"] if title else []
+    lines += [_escape_slack(text)] if text else []
+    lines += [f"<{_escape_slack(url)}>"] if url else []
+    return {"text": "\n".join(lines)}
+
+
+def _teams(title: str, text: str, url: str) -> dict[str, Any]:
+    blocks = [{"type": "TextBlock", "text": title, "weight": "Bolder", "wrap": True}] if title else []
+    blocks += [{"type": "TextBlock", "text": text, "wrap": True}] if text else []
+    card: dict[str, Any] = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": blocks,
+    }
+    if url:
+        card["actions"] = [{"type": "Action.OpenUrl", "title": title or url, "url": url}]
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [attachment]}
+
+
+def _discord(title: str, text: str, url: str) -> dict[str, Any]:
+    embed = {"title": title[:256], "description": text[:4_096]} | ({"url": url} if url else {})
+    return {"embeds": [{name: value for name, value in embed.items() if value}], "allowed_mentions": {"parse": []}}
+
+
+def _ntfy(title: str, text: str, url: str) -> dict[str, Any]:
+    """Published to the server's root; the topic stands in the address's `fields`."""
+    return {"title": title, "message": text or title} | ({"click": url} if url else {})
+
+
+def _gotify(title: str, text: str, url: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {"title": title, "message": text or title}
+    return shown | ({"extras": {"client::notification": {"click": {"url": url}}}} if url else {})
+
+
+PRESETS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
+    "slack": _slack,
+    "teams": _teams,
+    "discord": _discord,
+    "ntfy": _ntfy,
+    "gotify": _gotify,
+}
+
+
+def make_preset(preset: str, content: Content, fields: dict[str, Any]) -> dict[str, Any]:
+    """The body of a preset; `fields` are the address's own (a topic, a priority) and win."""
+    title, text, url = (str(content.get(name) or "") for name in ("title", "body", "url"))
+    return {**PRESETS[preset](title, text, url), **fields}
+
+
+def _escape_slack(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,60 @@
+"""The child that renders Liquid: a program of its own, with little memory, that the parent kills when it takes too long.
+
+Reads one JSON object a line and answers each with one. Tenants write templates, and Liquid's own limits do not hold them: a filter can
+allocate without end.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import Any
+
+from liquid import Environment, StrictUndefined
+from liquid.exceptions import LiquidError
+
+MEMORY_BYTES = 512 * 1024 * 1024
+OUTPUT_BYTES_MAX = 262_144
+LOOPS_MAX = 10_000
+
+
+class _Environment(Environment):
+    output_stream_limit = OUTPUT_BYTES_MAX
+    loop_iteration_limit = LOOPS_MAX
+    context_depth_limit = 20
+
+
+def make_environment(*, escapes: bool) -> Environment:
+    """Strict: a variable that is not there is an error. There is no loader, so nothing is included."""
+    environment = _Environment(undefined=StrictUndefined, autoescape=escapes)
+    environment.add_filter("json", lambda value: json.dumps(value, ensure_ascii=False))
+    return environment
+
+
+def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> dict[str, Any]:
+    """Renders or analyzes each source of a request."""
+    results: list[Any] = []
+    for source in request["sources"]:
+        try:
+            template = environments[bool(source.get("escapes"))].from_string(source["text"])
+            if request["kind"] == "analyze":
+                results.append({"variables": sorted(str(name) for name in template.analyze().globals)})
+            else:
+                results.append({"text": str(template.render(**request["data"]))})
+        except (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
+            results.append({"error": f"{error!s:.300}" or type(error).__name__})
+    return {"results": results}
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    environments = {escapes: make_environment(escapes=escapes) for escapes in (False, True)}
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(json.dumps(answer(json.loads(line), environments)).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Renders Liquid in a child process that is killed when it takes too long or too much memory.
+
+Owns the child. One request at a time, so a killed child fails its own request only; the next one gets a fresh child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ...children import follow_parent
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+
+RENDER_S = 0.25
+START_S = 20.0
+LINE_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Source(NamedTuple):
+    """One template text. `escapes`: values are escaped for HTML."""
+
+    text: str
+    escapes: bool = False
+
+
+class RenderFailed(RequestRefused):
+    """A template that could not be rendered."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(DispatchCode.RENDER_FAILED, detail)
+
+
+class Renderer:
+    """Starts its child when it is first needed. One event loop's."""
+
+    def __init__(self) -> None:
+        self._child: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def render(self, sources: Sequence[Source], data: Mapping[str, Any]) -> list[str]:
+        """The texts; raises RenderFailed."""
+        results = await self._ask("render", sources, data)
+        return [_take(result, "text") for result in results]
+
+    async def list_variables(self, sources: Sequence[Source]) -> list[str]:
+        """The names that the sources need; raises RenderFailed where one is not Liquid."""
+        results = await self._ask("analyze", sources, {})
+        return sorted({name for result in results for name in _take(result, "variables")})
+
+    async def close(self) -> None:
+        """Ends the child."""
+        async with self._turn:
+            await self._kill()
+
+    async def _ask(self, kind: str, sources: Sequence[Source], data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        async with self._turn:
+            child = await self._start()
+            request = {"kind": kind, "data": data, "sources": [source._asdict() for source in sources]}
+            try:
+                return await self._exchange(child, request, RENDER_S * max(1, len(sources)))
+            except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
+                await self._kill()
+                raise RenderFailed("the template takes too long or too much memory") from error
+            except BaseException:
+                await self._kill()
+                raise
+
+    async def _exchange(
+        self, child: asyncio.subprocess.Process, request: dict[str, Any], timeout_s: float
+    ) -> list[dict[str, Any]]:
+        assert child.stdin is not None and child.stdout is not None
+        async with asyncio.timeout(timeout_s):
+            child.stdin.write(msgspec.json.encode(request) + b"\n")
+            await child.stdin.drain()
+            line = await child.stdout.readuntil(b"\n")
+        results: list[dict[str, Any]] = msgspec.json.decode(line)["results"]
+        return results
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        if self._child is not None and self._child.returncode is None:
+            return self._child
+        self._child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "godwit.dispatch.content.child",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=LINE_BYTES_MAX,
+            env={},
+            preexec_fn=follow_parent(),
+        )
+        try:
+            await self._exchange(self._child, {"kind": "render", "data": {}, "sources": []}, START_S)
+        except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
+            await self._kill()
+            raise RequestRefused(
+                DispatchCode.RENDER_FAILED, "templates need the extra: pip install 'godwit[dispatch]'"
+            ) from error
+        return self._child
+
+    async def _kill(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.communicate()
+
+
+def _take(result: dict[str, Any], field: str) -> Any:
+    if "error" in result:
+        raise RenderFailed(result["error"])
+    return result[field]

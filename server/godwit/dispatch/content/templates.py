@@ -1,0 +1,89 @@
+"""Templates: their parts by locale, what is rendered from them, and which locale a receiver gets.
+
+Parts are rendered once for each locale when a notification is accepted, so a template that does not render is refused there, and a send to
+a million receivers renders a few times. `es-MX` falls back to `es`, and that to `default`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+from .renderer import Renderer, Source
+
+DEFAULT = "default"
+Part = Annotated[str, Meta(max_length=50_000)]
+GENERAL = ("title", "body", "url", "icon")
+
+
+class EmailPart(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What an e-mail has of its own. Values in `html` are escaped."""
+
+    subject: Part | None = None
+    text: Part | None = None
+    html: Part | None = None
+
+
+class Parts(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A template in one locale."""
+
+    title: Part | None = None
+    body: Part | None = None
+    url: Part | None = None
+    icon: Part | None = None
+    email: EmailPart | None = None
+
+
+class Rendered(Struct, frozen=True):
+    """Content in one locale: what every channel has, and what e-mail has of its own. Both JSON."""
+
+    locale: str
+    content: bytes
+    email: bytes
+
+
+def list_sources(parts: Parts) -> list[tuple[str, Source]]:
+    """The texts of a locale, by path."""
+    found = [(name, Source(text)) for name in GENERAL if (text := getattr(parts, name)) is not None]
+    if parts.email is not None:
+        rows = [(name, getattr(parts.email, name)) for name in ("subject", "text", "html")]
+        found += [(f"email.{name}", Source(text, name == "html")) for name, text in rows if text is not None]
+    return found
+
+
+async def list_variables(renderer: Renderer, locales: Mapping[str, Parts]) -> list[str]:
+    """The names that a notification's `data` must have; raises RequestRefused for a text that is not Liquid."""
+    names: set[str] = set()
+    for locale, parts in locales.items():
+        for path, source in list_sources(parts):
+            try:
+                names.update(await renderer.list_variables([source]))
+            except RequestRefused as refused:
+                pointer = f"/locales/{locale}/{path.replace('.', '/')}"
+                raise RequestRefused(DispatchCode.TEMPLATE_INVALID, refused.detail, pointer=pointer) from refused
+    return sorted(names)
+
+
+async def render_locales(
+    renderer: Renderer, locales: Mapping[str, Parts], variables: Collection[str], data: Mapping[str, Any]
+) -> list[Rendered]:
+    """Every locale, the default first; raises RequestRefused where data lacks a variable or a part does not render."""
+    lacking = [name for name in variables if name not in data]
+    if lacking:
+        detail = f"data lacks {', '.join(lacking)}, which the template needs"
+        raise RequestRefused(DispatchCode.DATA_MISSING, detail, pointer="/content/data")
+    rendered = []
+    for locale in sorted(locales, key=lambda name: (name != DEFAULT, name)):
+        sources = list_sources(locales[locale])
+        texts = await renderer.render([source for _, source in sources], data)
+        by_path = {path: text for (path, _), text in zip(sources, texts, strict=True)}
+        content: dict[str, Any] = {name: by_path[name] for name in GENERAL if name in by_path}
+        content |= {"data": dict(data)} if data else {}
+        email = {path.removeprefix("email."): text for path, text in by_path.items() if path.startswith("email.")}
+        rendered.append(Rendered(locale, msgspec.json.encode(content), msgspec.json.encode(email) if email else b""))
+    return rendered

@@ -1,0 +1,92 @@
+"""Content in the embedded store: templates by version, and what was rendered for each locale."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from ...pure.locales import choose_locale
+from .deciding import read_options, read_profile
+
+
+class LetterRow(NamedTuple):
+    """A notification, as its channels see it, in one locale."""
+
+    notification: str
+    accepted_ms: int
+    content: bytes
+    email: bytes
+    """What an e-mail has of its own; empty: nothing."""
+    category: str
+
+
+class TemplateRow(NamedTuple):
+    """One version of a template: its locales and the names it needs, both JSON."""
+
+    name: str
+    version: int
+    body: bytes
+    variables: bytes
+
+
+def read_letter(connection: sqlite3.Connection, nid: int, locale: str) -> LetterRow | None:
+    """A notification in a locale; None where it is gone."""
+    row = connection.execute("SELECT id, accepted_ms, body, options FROM notification WHERE nid = ?", (nid,)).fetchone()
+    if row is None:
+        return None
+    content = _find(connection, nid, "", locale) or bytes(row[2])
+    email = _find(connection, nid, "email", locale) or b""
+    return LetterRow(row[0], row[1], content, email, read_options(row[3]).category)
+
+
+def localize(connection: sqlite3.Connection, rid: int, nid: int, options: bytes | None, body: bytes) -> bytes:
+    """The content of an item, in its receiver's locale."""
+    locales = read_options(options).locales if options else ()
+    if not locales:
+        return body
+    row = connection.execute("SELECT profile FROM receiver WHERE rid = ?", (rid,)).fetchone()
+    locale = "" if row is None else choose_locale(read_profile(row[0]).locale, locales)
+    return _find(connection, nid, "", locale) or body
+
+
+def put_template(
+    connection: sqlite3.Connection, tenant: str, name: str, body: bytes, variables: bytes, now_ms: int
+) -> int:
+    """Stores the next version, unless it is like the last one; its number."""
+    last = find_template(connection, tenant, name, None)
+    if last is not None and last.body == body:
+        return last.version
+    version = 1 if last is None else last.version + 1
+    row = (tenant, name, version, body, variables, now_ms)
+    connection.execute("INSERT INTO template VALUES (?, ?, ?, ?, ?, ?)", row)
+    return version
+
+
+def find_template(connection: sqlite3.Connection, tenant: str, name: str, version: int | None) -> TemplateRow | None:
+    """A version of a template; None for `version`: the last."""
+    row = connection.execute(
+        "SELECT name, version, body, variables FROM template WHERE tenant = ? AND name = ? AND (? IS NULL OR version = ?) "
+        "ORDER BY version DESC LIMIT 1",
+        (tenant, name, version, version),
+    ).fetchone()
+    return None if row is None else TemplateRow(*row)
+
+
+def list_templates(connection: sqlite3.Connection, tenant: str) -> list[tuple[str, int]]:
+    """Names and last versions of a tenant's templates."""
+    return connection.execute(
+        "SELECT name, max(version) FROM template WHERE tenant = ? GROUP BY name ORDER BY name", (tenant,)
+    ).fetchall()
+
+
+def delete_template(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    """Deletes all versions; what was accepted with them keeps its content."""
+    return connection.execute("DELETE FROM template WHERE tenant = ? AND name = ?", (tenant, name)).rowcount > 0
+
+
+def _find(connection: sqlite3.Connection, nid: int, channel: str, locale: str) -> bytes | None:
+    row = connection.execute(
+        "SELECT body FROM rendered WHERE nid = ? AND channel = ? AND locale IN (?, '') ORDER BY length(locale) DESC LIMIT 1",
+        (nid, channel, locale),
+    ).fetchone()
+    return None if row is None else bytes(row[0])
