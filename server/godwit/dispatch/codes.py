@@ -42,6 +42,9 @@ class DispatchCode(IntEnum):
     TEMPLATE_INVALID = 4327
     DATA_MISSING = 4328
     RENDER_FAILED = 4329
+    QUOTA_EXCEEDED = 4330
+    TEST_KEY_FORBIDDEN = 4331
+    UNSUBSCRIBE_TOKEN_INVALID = 4332
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -174,5 +177,17 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.RENDER_FAILED: DispatchCodeFacts(
         4329, "RenderFailed", False, 422,
         "The template could not be rendered with this data.",
+    ),
+    DispatchCode.QUOTA_EXCEEDED: DispatchCodeFacts(
+        4330, "QuotaExceeded", True, 429,
+        "A quota of the tenant does not allow this; `detail` names it.",
+    ),
+    DispatchCode.TEST_KEY_FORBIDDEN: DispatchCodeFacts(
+        4331, "TestKeyForbidden", False, 403,
+        "A test key reaches sandbox addresses only.",
+    ),
+    DispatchCode.UNSUBSCRIBE_TOKEN_INVALID: DispatchCodeFacts(
+        4332, "UnsubscribeTokenInvalid", False, 404,
+        "The link to unsubscribe is damaged, or its key is gone.",
     ),
 }

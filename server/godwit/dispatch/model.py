@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -72,6 +72,15 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, str] = {}
     locales: tuple[str, ...] = ()
     """Locales in which the content was rendered, besides the default."""
+
+
+class Quotas(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a tenant may use; 0: as much as it likes."""
+
+    accepts_per_s: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
+    deliveries_per_day: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    receivers: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    stored_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):

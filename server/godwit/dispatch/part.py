@@ -16,8 +16,8 @@ from ..config.option import Address
 from .api.keys import SCOPES, digest_key, make_key
 from .folder import DispatchFolder
 from .roles import Roles
-from .stores.sqlite.receivers import put_key, put_tenant
 from .stores.sqlite.store import SqliteStore
+from .stores.sqlite.tenants import put_key, put_tenant
 from .tokens import SigningKey, write_private
 
 DEFAULT_TENANT = "default"

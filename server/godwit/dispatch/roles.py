@@ -24,6 +24,7 @@ from .api.inbox import InboxApi
 from .api.keys import KeyRing
 from .api.letters import LetterApi
 from .api.notifications import NotificationApi
+from .api.rates import AcceptRates
 from .api.receivers import ReceiverApi
 from .api.templates import TemplateApi
 from .api.tenants import TenantApi
@@ -43,7 +44,7 @@ from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
 from .feed.roles import FeedRoles
 from .model import Head, InboxItem, Shipment
-from .stores.sqlite import receivers
+from .stores.sqlite import tenants
 from .stores.sqlite.accept import next_due_ms
 from .stores.sqlite.contents import read_letter
 from .stores.sqlite.inbox import read_head
@@ -159,6 +160,7 @@ class Roles:
 
     def _build_app(self) -> web.Application:
         keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms)
+        rates = AcceptRates(self._read_rate, now_ms)
         app = web.Application(
             middlewares=(allow_origins(self._config.origins), answer_errors),
             client_max_size=self._limits.request_bytes_max,
@@ -172,11 +174,12 @@ class Roles:
                 self._check_address,
                 tuple(self._wakeups),
                 self._renderer,
+                rates,
             ),
             TemplateApi(self._store, keys, self._limits, self._renderer),
             LetterApi(self._store, keys, self._limits, self._announce),
             WishApi(self._store, keys, self._limits, self._signing),
-            TenantApi(self._store, keys, self._limits),
+            TenantApi(self._store, keys, self._limits, rates),
             GroupApi(self._store, keys, self._limits),
             ReceiverApi(self._store, keys, self._limits, self._signing, self._check_address, self._renderer),
             InboxApi(self._store, self._limits, self._signing, self._waiters, self._announce),
@@ -274,8 +277,12 @@ class Roles:
         if problem:
             raise RequestRefused(DispatchCode.ADDRESS_FORBIDDEN, f"the address {problem}", pointer="/value")
 
-    async def _find_key(self, digest: bytes) -> tuple[str, str] | None:
-        return await self._store.reader.run(lambda connection: receivers.find_key(connection, digest))
+    async def _find_key(self, digest: bytes) -> tuple[str, str, bool] | None:
+        return await self._store.reader.run(lambda connection: tenants.find_key(connection, digest))
+
+    async def _read_rate(self, tenant: str) -> int:
+        found = await self._store.reader.run(lambda connection: tenants.read_tenant(connection, tenant, now_ms()))
+        return 0 if found is None else found[0].accepts_per_s
 
     async def _show_keys(self, request: web.Request) -> web.Response:
         """The keys of tokens, as a JWK Set; the same key signs webhooks, in a header as Standard Webhooks write it."""

@@ -49,9 +49,9 @@ def test_the_order_of_keys_makes_no_other_body() -> None:
 
 async def test_too_many_wrong_keys_bar_an_address_for_the_minute() -> None:
     now = 0
-    known = {digest_key("right"): ("shop", "send")}
+    known = {digest_key("right"): ("shop", "send", False)}
 
-    async def find(digest: bytes) -> tuple[str, str] | None:
+    async def find(digest: bytes) -> tuple[str, str, bool] | None:
         return known.get(digest)
 
     ring = KeyRing(find, 2, lambda: now)

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from ..codes import DispatchCode
 from ..content.templates import Parts
 from ..errors import RequestRefused
+from ..model import Quotas
 
 T = TypeVar("T")
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^(?!\.{1,2}\Z)[^\x00-\x1f\x7f/]+\Z")]
@@ -194,6 +195,13 @@ class KeyBody(Struct, forbid_unknown_fields=True):
         list[Literal["send", "read", "manage", "events", "admin", "operator"]], Meta(min_length=1, max_length=6)
     ]
     tenant: Name | None = None
+    test: bool = False
+
+
+class TenantBody(Struct, forbid_unknown_fields=True):
+    """A tenant's quotas; None: they stay as they are."""
+
+    quotas: Quotas | None = None
 
 
 class ReplayBody(Struct, forbid_unknown_fields=True):

@@ -100,7 +100,7 @@ class EventApi:
         return answer({**_show_hook(hook), "rejected": [dict(zip(names, letter, strict=True)) for letter in letters]})
 
     async def put_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
+        tenant, name = await self._read_live(request), read_name(request, "webhook", self._limits)
         body, _ = read_body(await request.read(), WebhookBody)
         types = _read_types(body.types)
         try:
@@ -121,6 +121,7 @@ class EventApi:
 
     async def test_webhook(self, request: web.Request) -> web.Response:
         """Sends one event at once; what the endpoint answered."""
+        await self._read_live(request)
         hook = await self._find(request, "manage")
         name = f"test_{now_ms()}"
         body = make_event(hook.tenant, name, "webhook.test", now_ms(), {})
@@ -158,6 +159,14 @@ class EventApi:
         if not found:
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
         return found[0]
+
+    async def _read_live(self, request: web.Request) -> str:
+        """A tenant whose key may reach real endpoints."""
+        authorization = request.headers.get("Authorization", "")
+        caller = await self._keys.read_caller(authorization, request.remote or "", "manage")
+        if caller.is_test:
+            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
+        return caller.tenant
 
     async def _read_tenant(self, request: web.Request, scope: str) -> str:
         authorization = request.headers.get("Authorization", "")

@@ -16,10 +16,11 @@ from ..codes import DispatchCode
 from ..errors import RequestRefused
 
 PREFIX = "gwk_"
+TEST_PREFIX = "gwt_"
 REMEMBERED_MAX = 10_000
 MINUTE_MS = 60_000
 SCOPES = ("send", "read", "manage", "events", "admin", "operator")
-FindKey = Callable[[bytes], Awaitable[tuple[str, str] | None]]
+FindKey = Callable[[bytes], Awaitable[tuple[str, str, bool] | None]]
 
 
 class Caller(NamedTuple):
@@ -27,11 +28,13 @@ class Caller(NamedTuple):
 
     tenant: str
     scopes: frozenset[str]
+    is_test: bool = False
+    """Reaches sandbox addresses only."""
 
 
-def make_key() -> str:
+def make_key(*, is_test: bool = False) -> str:
     """A new key."""
-    return PREFIX + secrets.token_urlsafe(32)
+    return (TEST_PREFIX if is_test else PREFIX) + secrets.token_urlsafe(32)
 
 
 def digest_key(key: str) -> bytes:
@@ -76,7 +79,7 @@ class KeyRing:
         row = await self._find(digest)
         if row is None:
             return None
-        caller = self._known[digest] = Caller(row[0], frozenset(row[1].split()))
+        caller = self._known[digest] = Caller(row[0], frozenset(row[1].split()), row[2])
         if len(self._known) > REMEMBERED_MAX:
             self._known.popitem(last=False)
         return caller

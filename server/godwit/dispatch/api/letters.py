@@ -10,14 +10,13 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
-from ..model import InboxItem
+from ..model import DeliveryKey, InboxItem
 from ..stores.sqlite import ending
 from ..stores.sqlite.inbox import recall_some
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
 from .keys import KeyRing
-from .requests import read_number
 
 LETTERS_PAGE = 500
 
@@ -69,11 +68,16 @@ class LetterApi:
 
     async def list_dead(self, request: web.Request) -> web.Response:
         tenant = await self._read_tenant(request, "read")
-        reason, after = request.query.get("reason"), read_number(request, "after")
+        reason, after = request.query.get("reason"), _read_cursor(request.query.get("after", "0.0..0"))
         letters, following = await self._store.reader.run(
             lambda connection: ending.list_dead(connection, tenant, reason, after, LETTERS_PAGE)
         )
-        return answer({"dead_letters": [letter._asdict() for letter in letters], "after": following})
+        return answer(
+            {
+                "dead_letters": [letter._asdict() for letter in letters],
+                "after": following and ".".join(map(str, following)),
+            }
+        )
 
     async def replay(self, request: web.Request) -> web.Response:
         """At most `limit` of them at once, so that a replay has a rate."""
@@ -91,3 +95,12 @@ class LetterApi:
     async def _read_tenant(self, request: web.Request, scope: str) -> str:
         authorization = request.headers.get("Authorization", "")
         return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
+
+
+def _read_cursor(text: str) -> DeliveryKey:
+    """The delivery that the last page ended with; raises RequestRefused."""
+    parts = text.split(".")
+    numbers = [part for number, part in enumerate(parts) if number != 2]
+    if len(parts) != 4 or not all(part.isascii() and part.isdigit() and len(part) <= 18 for part in numbers):
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, "after must be what the last answer named as after")
+    return DeliveryKey(int(parts[0]), int(parts[1]), parts[2], int(parts[3]))

@@ -19,12 +19,13 @@ from ..codes import DispatchCode
 from ..content.renderer import Renderer
 from ..errors import RequestRefused
 from ..stores.sqlite.accept import Accepted, Draft, read_deliveries, read_notification, show_counts
-from ..stores.sqlite.checking import check_draft
+from ..stores.sqlite.manage.checking import check_draft
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer, show_problem
 from .bodies import Name, NotificationBody, read_body, read_json, read_value
 from .drafts import make_draft
-from .keys import KeyRing
+from .keys import Caller, KeyRing
+from .rates import AcceptRates
 from .requests import read_name, read_number
 from .templates import render_content
 
@@ -43,9 +44,11 @@ class NotificationApi:
         check_address: Callable[[str, str], None],
         channels: Sequence[str],
         renderer: Renderer,
+        rates: AcceptRates,
     ) -> None:
         self._store, self._keys, self._limits, self._wake = store, keys, limits, wake
         self._check_address, self._channels, self._renderer = check_address, tuple(channels), renderer
+        self._rates = rates
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
@@ -58,17 +61,18 @@ class NotificationApi:
         ]
 
     async def post(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "send")
+        caller = await self._read_caller(request, "send")
+        tenant = caller.tenant
         key = request.headers.get("Idempotency-Key")
         if key is not None and not 1 <= len(key) <= self._limits.name_characters_max:
             detail = f"Idempotency-Key must have 1 to {self._limits.name_characters_max} characters"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
         name = secrets.token_hex(12) if key is None else hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()[:32]
-        return await self._accept(request, tenant, name)
+        return await self._accept(request, caller, name)
 
     async def put(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "send")
-        return await self._accept(request, tenant, read_name(request, "id", self._limits))
+        caller = await self._read_caller(request, "send")
+        return await self._accept(request, caller, read_name(request, "id", self._limits))
 
     async def get(self, request: web.Request) -> web.Response:
         tenant = await self._read_tenant(request, "read")
@@ -100,22 +104,35 @@ class NotificationApi:
         return answer({"deliveries": [row._asdict() for row in rows], "after": following})
 
     async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        authorization = request.headers.get("Authorization", "")
-        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
+        return (await self._read_caller(request, scope)).tenant
 
-    async def _accept(self, request: web.Request, tenant: str, name: str) -> web.Response:
+    async def _read_caller(self, request: web.Request, scope: str) -> Caller:
+        authorization = request.headers.get("Authorization", "")
+        return await self._keys.read_caller(authorization, request.remote or "", scope)
+
+    async def _accept(self, request: web.Request, caller: Caller, name: str) -> web.Response:
         body, fingerprint = read_body(await request.read(), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
-        draft = await self._make_draft(tenant, name, body, fingerprint, now_ms)
+        await self._rates.take(caller.tenant)
+        draft = await self._make_draft(caller, name, body, fingerprint, now_ms)
         shown = show_accepted(draft, await self._store.accept(draft, now_ms))
         self._wake()
         return answer(shown, 202)
 
     async def _make_draft(
-        self, tenant: str, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
+        self, caller: Caller, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
     ) -> Draft:
-        rendered = await render_content(self._store, self._renderer, tenant, body.content)
-        draft = make_draft(tenant, name, body, fingerprint, limits=self._limits, now_ms=now_ms, rendered=rendered)
+        rendered = await render_content(self._store, self._renderer, caller.tenant, body.content)
+        draft = make_draft(
+            caller.tenant,
+            name,
+            body,
+            fingerprint,
+            limits=self._limits,
+            now_ms=now_ms,
+            is_test=caller.is_test,
+            rendered=rendered,
+        )
         if draft.address is not None:
             try:
                 self._check_address(*draft.address)
@@ -125,12 +142,14 @@ class NotificationApi:
 
     async def post_batch(self, request: web.Request) -> web.Response:
         """An array, or one object a line; a result for each, in their order."""
-        tenant = await self._read_tenant(request, "send")
+        caller = await self._read_caller(request, "send")
         now_ms = time.time_ns() // 1_000_000
         results: list[Draft | dict[str, Any]] = []
-        for item in read_items(await request.read(), self._limits.batch_notifications_max):
+        items = read_items(await request.read(), self._limits.batch_notifications_max)
+        await self._rates.take(caller.tenant, len(items))
+        for item in items:
             try:
-                results.append(await self._read_item(tenant, item, now_ms))
+                results.append(await self._read_item(caller, item, now_ms))
             except RequestRefused as refused:
                 results.append(show_problem(refused))
         drafts = [one for one in results if isinstance(one, Draft)]
@@ -144,20 +163,20 @@ class NotificationApi:
         self._wake()
         return answer({"results": shown}, 202)
 
-    async def _read_item(self, tenant: str, item: bytes | dict[str, Any], now_ms: int) -> Draft:
+    async def _read_item(self, caller: Caller, item: bytes | dict[str, Any], now_ms: int) -> Draft:
         parsed = read_json(item) if isinstance(item, bytes) else item
         name = parsed.pop("id", None) if isinstance(parsed, dict) else None
         if name is not None:
             name, _ = read_value(name, Name)
         body, fingerprint = read_value(parsed, NotificationBody)
-        return await self._make_draft(tenant, name or secrets.token_hex(12), body, fingerprint, now_ms)
+        return await self._make_draft(caller, name or secrets.token_hex(12), body, fingerprint, now_ms)
 
     async def check(self, request: web.Request) -> web.Response:
         """What would happen, without its happening."""
-        tenant = await self._read_tenant(request, "send")
+        caller = await self._read_caller(request, "send")
         body, fingerprint = read_body(await request.read(), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
-        draft = await self._make_draft(tenant, "", body, fingerprint, now_ms)
+        draft = await self._make_draft(caller, "", body, fingerprint, now_ms)
         found = await self._store.reader.run(lambda connection: check_draft(connection, draft, self._channels, now_ms))
         if draft.group is not None and found is None:
             raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
@@ -178,6 +197,8 @@ def show_accepted(draft: Draft, accepted: Accepted) -> dict[str, Any]:
         raise RequestRefused(DispatchCode.NOTIFICATION_CONFLICT)
     if accepted.is_past:
         raise RequestRefused(DispatchCode.SEND_TIME_PAST, pointer="/send_at")
+    if accepted.quota:
+        raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, accepted.quota)
     if accepted.lacks_group:
         raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
     if accepted.unknown and draft.is_single:

@@ -8,25 +8,28 @@ from __future__ import annotations
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
+from ..clock import now_ms
 from ..codes import DispatchCode
 from ..errors import RequestRefused
-from ..stores.sqlite import receivers
+from ..stores.sqlite import tenants
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
-from .bodies import KeyBody, read_body
+from .bodies import KeyBody, TenantBody, read_body
 from .keys import Caller, KeyRing, digest_key, make_key
+from .rates import AcceptRates
 from .requests import read_name
 
 
 class TenantApi:
     """The handlers."""
 
-    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits) -> None:
-        self._store, self._keys, self._limits = store, keys, limits
+    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits, rates: AcceptRates) -> None:
+        self._store, self._keys, self._limits, self._rates = store, keys, limits, rates
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
             web.put("/v1/tenants/{tenant}", self.put_tenant),
+            web.get("/v1/tenants/{tenant}", self.get_tenant, allow_head=False),
             web.post("/v1/keys", self.post_key),
             web.get("/v1/keys", self.list_keys, allow_head=False),
             web.delete("/v1/keys/{key}", self.delete_key),
@@ -35,8 +38,19 @@ class TenantApi:
     async def put_tenant(self, request: web.Request) -> web.Response:
         await self._read_caller(request, "operator")
         name = read_name(request, "tenant", self._limits)
-        is_new = await self._store.writer.run(lambda connection: receivers.put_tenant(connection, name))
+        body, _ = read_body(await request.read() or b"{}", TenantBody)
+        is_new = await self._store.writer.run(lambda connection: tenants.put_tenant(connection, name, body.quotas))
+        if body.quotas is not None:
+            self._rates.set(name, body.quotas.accepts_per_s)
         return answer({"id": name}, 201 if is_new else 200)
+
+    async def get_tenant(self, request: web.Request) -> web.Response:
+        """Quotas and usage: of every tenant for an operator, of its own for an admin."""
+        caller, name = await self._read_caller(request, "admin"), read_name(request, "tenant", self._limits)
+        found = await self._store.reader.run(lambda connection: tenants.read_tenant(connection, name, now_ms()))
+        if found is None or (name != caller.tenant and "operator" not in caller.scopes):
+            raise RequestRefused(DispatchCode.TENANT_MISSING)
+        return answer({"id": name, "quotas": found[0], "usage": found[1]._asdict()})
 
     async def post_key(self, request: web.Request) -> web.Response:
         caller = await self._read_caller(request, "admin")
@@ -45,24 +59,34 @@ class TenantApi:
         is_operator = "operator" in caller.scopes
         if (tenant != caller.tenant or "operator" in body.scopes) and not is_operator:
             raise RequestRefused(DispatchCode.SCOPE_MISSING, "this request needs the scope 'operator'")
-        key, scopes = make_key(), " ".join(sorted(set(body.scopes)))
+        is_test = body.test or caller.is_test
+        key, scopes = make_key(is_test=is_test), " ".join(sorted(set(body.scopes)))
         digest = digest_key(key)
         if not await self._store.writer.run(
             lambda connection: (
-                receivers.has_tenant(connection, tenant) and receivers.put_key(connection, digest, tenant, scopes)
+                tenants.has_tenant(connection, tenant) and tenants.put_key(connection, digest, tenant, scopes, is_test)
             )
         ):
             raise RequestRefused(DispatchCode.TENANT_MISSING)
-        return answer({"id": digest.hex()[:16], "key": key, "tenant": tenant, "scopes": scopes.split()}, 201)
+        return answer(
+            {"id": digest.hex()[:16], "key": key, "tenant": tenant, "scopes": scopes.split(), "test": is_test}, 201
+        )
 
     async def list_keys(self, request: web.Request) -> web.Response:
         tenant = (await self._read_caller(request, "admin")).tenant
-        rows = await self._store.reader.run(lambda connection: receivers.list_keys(connection, tenant))
-        return answer({"keys": [{"id": digest.hex()[:16], "scopes": scopes.split()} for digest, scopes in rows]})
+        rows = await self._store.reader.run(lambda connection: tenants.list_keys(connection, tenant))
+        return answer(
+            {
+                "keys": [
+                    {"id": digest.hex()[:16], "scopes": scopes.split(), "test": is_test}
+                    for digest, scopes, is_test in rows
+                ]
+            }
+        )
 
     async def delete_key(self, request: web.Request) -> web.Response:
         tenant, name = (await self._read_caller(request, "admin")).tenant, request.match_info["key"]
-        digests = await self._store.writer.run(lambda connection: receivers.delete_key(connection, tenant, name))
+        digests = await self._store.writer.run(lambda connection: tenants.delete_key(connection, tenant, name))
         if not digests:
             raise RequestRefused(DispatchCode.KEY_MISSING)
         for digest in digests:

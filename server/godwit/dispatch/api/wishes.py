@@ -10,7 +10,8 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
-from ..stores.sqlite import receivers, wishes
+from ..stores.sqlite import receivers
+from ..stores.sqlite.manage import wishes
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer

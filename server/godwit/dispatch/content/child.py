@@ -19,15 +19,14 @@ OUTPUT_BYTES_MAX = 262_144
 LOOPS_MAX = 10_000
 
 
-class _Environment(Environment):
-    output_stream_limit = OUTPUT_BYTES_MAX
-    loop_iteration_limit = LOOPS_MAX
-    context_depth_limit = 20
+Environment.output_stream_limit = OUTPUT_BYTES_MAX  # this process has no other use for it
+Environment.loop_iteration_limit = LOOPS_MAX
+Environment.context_depth_limit = 20
 
 
 def make_environment(*, escapes: bool) -> Environment:
     """Strict: a variable that is not there is an error. There is no loader, so nothing is included."""
-    environment = _Environment(undefined=StrictUndefined, autoescape=escapes)
+    environment = Environment(undefined=StrictUndefined, autoescape=escapes)
     environment.add_filter("json", lambda value: json.dumps(value, ensure_ascii=False))
     return environment
 

@@ -17,6 +17,7 @@ from ...model import Options, Priority, State
 from .deciding import find_category, read_options
 from .groups import find_group
 from .receivers import find_receiver, find_receivers, put_address, put_receiver, take_number
+from .tenants import take_notification
 
 PAST_MS_MAX = 60_000
 """How long ago `send_at` may be: the request was on its way."""
@@ -31,6 +32,8 @@ class Accepted(NamedTuple):
     unknown: tuple[str, ...] = ()
     lacks_group: bool = False
     is_past: bool = False
+    quota: str = ""
+    """The quota of the tenant that stands against it."""
 
 
 class Draft(NamedTuple):
@@ -104,6 +107,8 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     gid, version = (0, 0) if draft.group is None else find_group(connection, draft.tenant, draft.group) or (0, -1)
     if version < 0:
         return Accepted(draft.id, lacks_group=True)
+    if quota := take_notification(connection, draft.tenant, len(draft.body), now_ms):
+        return Accepted(draft.id, quota=quota)
     made = connection.execute(
         "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
         "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?, ?, ?, ?, ?)",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...model import DeliveryKey, State
+from .tenants import count_deliveries
 
 UNREPORTED = (State.QUEUED, State.SENDING)
 """States that are not worth an event."""
@@ -34,10 +35,12 @@ class Changes:
     def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
         self._connection, self.now_ms = connection, now_ms
         self._counts: Counter[tuple[int, str, State]] = Counter()
+        self._made: Counter[int] = Counter()
         self._events: dict[tuple[int, str, str, str], list[Member]] = {}
 
     def insert(self, key: DeliveryKey, state: State, reason: str = "") -> None:
         """A delivery was made."""
+        self._made[key.nid] += 1
         self._counts[key.nid, key.channel, state] += 1
         self._report(key, state, reason, 0, False)
 
@@ -64,6 +67,10 @@ class Changes:
         """Writes counts and events."""
         add_counts(self._connection, self._counts)
         tenants: dict[int, str] = {}
+        for nid, count in self._made.items():
+            row = self._connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
+            tenants[nid] = "" if row is None else row[0]
+            count_deliveries(self._connection, tenants[nid], count, self.now_ms)
         for (nid, channel, kind, reason), members in self._events.items():
             if nid not in tenants:
                 row = self._connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()

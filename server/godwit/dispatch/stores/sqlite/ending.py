@@ -50,25 +50,23 @@ def cancel(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
 
 
 def list_dead(
-    connection: sqlite3.Connection, tenant: str, reason: str | None, after: int, limit: int
-) -> tuple[list[DeadLetter], int | None]:
-    """Dead letters of notifications after number `after`, and the number to go on from."""
+    connection: sqlite3.Connection, tenant: str, reason: str | None, after: DeliveryKey, limit: int
+) -> tuple[list[DeadLetter], DeliveryKey | None]:
+    """Dead letters after a delivery, and the delivery to go on from."""
     rows = connection.execute(
-        "SELECT nid, notification.id, receiver.name, delivery.channel, address.name, delivery.state, delivery.reason, ref, "
-        "attempt, doubt FROM delivery JOIN notification USING (nid) LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid) "
-        "WHERE delivery.state IN (6, 7) AND notification.tenant = ? AND nid > ? AND (? IS NULL OR delivery.reason = ?) "
+        "SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, receiver.name, address.name, delivery.state, "
+        "delivery.reason, ref, attempt, doubt FROM delivery JOIN notification USING (nid) "
+        "LEFT JOIN receiver ON receiver.rid = delivery.rid LEFT JOIN address ON address.aid = delivery.aid "
+        "WHERE delivery.state IN (6, 7) AND nid >= ? AND notification.tenant = ? "
+        "AND (nid, delivery.rid, delivery.channel, delivery.aid) > (?, ?, ?, ?) AND (? IS NULL OR delivery.reason = ?) "
         "ORDER BY nid, delivery.rid, delivery.channel, delivery.aid LIMIT ?",
-        (tenant, after, reason, reason, limit + 1),
+        (after.nid, tenant, *after, reason, reason, limit + 1),
     ).fetchall()
-    following = None
-    if len(rows) > limit:  # whole notifications only: the cursor is a notification's number
-        whole = [row for row in rows[:limit] if row[0] < rows[limit][0]]
-        rows, following = (whole, whole[-1][0]) if whole else (rows[:limit], rows[limit][0])
     letters = [
         DeadLetter(name, receiver, channel, address, State(state).label, why, ref, attempt, bool(doubt))
-        for _, name, receiver, channel, address, state, why, ref, attempt, doubt in rows
+        for _, _, channel, _, name, receiver, address, state, why, ref, attempt, doubt in rows[:limit]
     ]
-    return letters, following
+    return letters, DeliveryKey(*rows[limit - 1][:4]) if len(rows) > limit else None
 
 
 def replay(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model import Profile
+from .tenants import take_receiver
 
 
 class ReceiverRow(NamedTuple):
@@ -65,6 +66,7 @@ def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attribu
             (attributes, profile, tenant, name),
         )
         return False
+    take_receiver(connection, tenant)
     row = connection.execute(
         "INSERT INTO receiver (tenant, name, epoch, since, attributes, profile, preferences) VALUES (?, ?, ?, ?, ?, ?, x'') "
         "RETURNING rid",
@@ -94,6 +96,7 @@ def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> b
     rid = find_receiver(connection, tenant, name)
     if rid is None:
         return False
+    take_receiver(connection, tenant, -1)
     for table in ("address", "subscription", "item", "head", "route", "latest", "receiver"):
         connection.execute(f"DELETE FROM {table} WHERE rid = ?", (rid,))
     return True
@@ -153,38 +156,3 @@ def put_address(
         (rid, channel, name, value, secret, take_number(connection), form),
     ).fetchone()
     return AddressRow(*row)
-
-
-def put_tenant(connection: sqlite3.Connection, name: str) -> bool:
-    """Creates a tenant; whether it is new."""
-    return connection.execute("INSERT OR IGNORE INTO tenant VALUES (?)", (name,)).rowcount == 1
-
-
-def has_tenant(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether a tenant exists."""
-    return connection.execute("SELECT 1 FROM tenant WHERE name = ?", (name,)).fetchone() is not None
-
-
-def put_key(connection: sqlite3.Connection, digest: bytes, tenant: str, scopes: str) -> bool:
-    """Registers an API key by its digest; true."""
-    connection.execute("INSERT OR REPLACE INTO api_key VALUES (?, ?, ?)", (digest, tenant, scopes))
-    return True
-
-
-def list_keys(connection: sqlite3.Connection, tenant: str) -> list[tuple[bytes, str]]:
-    """Digests and scopes of a tenant's keys."""
-    rows = connection.execute("SELECT digest, scopes FROM api_key WHERE tenant = ? ORDER BY digest", (tenant,))
-    return [(bytes(digest), str(scopes)) for digest, scopes in rows]
-
-
-def delete_key(connection: sqlite3.Connection, tenant: str, name: str) -> list[bytes]:
-    """Deletes a tenant's key by its id, the first digits of its digest; the digests that are gone."""
-    gone = [digest for digest, _ in list_keys(connection, tenant) if digest.hex()[:16] == name]
-    connection.executemany("DELETE FROM api_key WHERE digest = ?", [(digest,) for digest in gone])
-    return gone
-
-
-def find_key(connection: sqlite3.Connection, digest: bytes) -> tuple[str, str] | None:
-    """Tenant and scopes of an API key."""
-    row = connection.execute("SELECT tenant, scopes FROM api_key WHERE digest = ?", (digest,)).fetchone()
-    return None if row is None else (str(row[0]), str(row[1]))

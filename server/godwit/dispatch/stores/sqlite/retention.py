@@ -10,6 +10,7 @@ import sqlite3
 
 from ...model import Flag
 from .feed.events import forget_events
+from .tenants import give_bytes_back
 
 
 def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
@@ -35,6 +36,10 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
         ).rowcount
         rows += gone
         if connection.execute("SELECT 1 FROM delivery WHERE nid = ? LIMIT 1", (nid,)).fetchone() is None:
+            tenant, size = connection.execute(
+                "SELECT tenant, length(body) FROM notification WHERE nid = ?", (nid,)
+            ).fetchone()
+            give_bytes_back(connection, tenant, size)
             for table in ("job", "route", "latest", "sent_value", "rendered", "delivery_count", "notification"):
                 rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
     return rows

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ...model import State
-from .accept import Draft
-from .deciding import Facts, decide_all, find_category, read_targets
-from .groups import find_group
-from .receivers import find_receivers
+from ....model import State
+from ..accept import Draft
+from ..deciding import Facts, decide_all, find_category, read_targets
+from ..groups import find_group
+from ..receivers import find_receivers
 
 LOOKED_AT_MAX = 1_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from .deciding import normalize as normalize
+from ..deciding import normalize as normalize
 
 
 def list_categories(

@@ -1,0 +1,46 @@
+"""How many notifications a tenant may have accepted in a second: a bucket for each tenant that has a quota.
+
+One event loop's. A bucket holds one second's worth, so a burst after a pause is no larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ..codes import DispatchCode
+from ..errors import RequestRefused
+
+ReadRate = Callable[[str], Awaitable[int]]
+TENANTS_MAX = 10_000
+
+
+class AcceptRates:
+    """`read_rate` gives a tenant's quota from the store, when it is first seen."""
+
+    def __init__(self, read_rate: ReadRate, now_ms: Callable[[], int]) -> None:
+        self._read_rate, self._now_ms = read_rate, now_ms
+        self._rates: dict[str, int] = {}
+        self._buckets: dict[str, tuple[float, int]] = {}
+
+    def set(self, tenant: str, rate: int) -> None:
+        """The quota was changed; 0: none."""
+        self._rates[tenant] = rate
+        self._buckets.pop(tenant, None)
+
+    async def take(self, tenant: str, count: int = 1) -> None:
+        """Takes room for `count` notifications; raises RequestRefused where there is none."""
+        if tenant not in self._rates:
+            if len(self._rates) >= TENANTS_MAX:
+                self._rates.clear()
+                self._buckets.clear()
+            self._rates[tenant] = await self._read_rate(tenant)
+        rate = self._rates[tenant]
+        if not rate:
+            return
+        now_ms = self._now_ms()
+        left, since_ms = self._buckets.get(tenant, (float(rate), now_ms))
+        left = min(float(rate), left + max(0, now_ms - since_ms) * rate / 1_000)
+        if left < min(count, rate):
+            self._buckets[tenant] = (left, now_ms)
+            raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, f"the tenant may send {rate:,} notifications a second")
+        self._buckets[tenant] = (left - count, now_ms)

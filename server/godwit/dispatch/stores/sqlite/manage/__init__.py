@@ -1,0 +1,1 @@
+"""What the API manages in the embedded store and fan-out only reads."""

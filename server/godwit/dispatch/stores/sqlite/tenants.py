@@ -1,0 +1,110 @@
+"""Tenants, their API keys and their quotas in the embedded store.
+
+What a tenant uses is counted in the transaction that uses it. Invariant: a write beyond a quota is refused whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+import msgspec
+
+from ...codes import DispatchCode
+from ...errors import RequestRefused
+from ...model import Quotas
+
+DAY_MS = 86_400_000
+
+
+class Usage(NamedTuple):
+    """What a tenant uses now."""
+
+    receivers: int
+    stored_bytes: int
+    deliveries_today: int
+
+
+def put_tenant(connection: sqlite3.Connection, name: str, quotas: Quotas | None = None) -> bool:
+    """Creates a tenant, or sets its quotas; whether it is new."""
+    packed = msgspec.json.encode(quotas or Quotas())
+    made = connection.execute("INSERT OR IGNORE INTO tenant VALUES (?, ?, 0, 0, 0, 0)", (name, packed))
+    if not made.rowcount and quotas is not None:
+        connection.execute("UPDATE tenant SET quotas = ? WHERE name = ?", (packed, name))
+    return made.rowcount == 1
+
+
+def read_tenant(connection: sqlite3.Connection, name: str, now_ms: int) -> tuple[Quotas, Usage] | None:
+    """A tenant's quotas and what it uses."""
+    row = connection.execute(
+        "SELECT quotas, receivers, stored_bytes, day, deliveries FROM tenant WHERE name = ?", (name,)
+    ).fetchone()
+    if row is None:
+        return None
+    today = row[4] if row[3] == now_ms // DAY_MS else 0
+    return msgspec.json.decode(row[0], type=Quotas), Usage(row[1], row[2], today)
+
+
+def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) -> None:
+    """One receiver more, or fewer; raises RequestRefused beyond the quota."""
+    found = read_tenant(connection, tenant, 0)
+    if found is not None and change > 0 and 0 < found[0].receivers < found[1].receivers + change:
+        raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, f"the tenant may have {found[0].receivers:,} receivers")
+    connection.execute("UPDATE tenant SET receivers = receivers + ? WHERE name = ?", (change, tenant))
+
+
+def take_notification(connection: sqlite3.Connection, tenant: str, size: int, now_ms: int) -> str:
+    """Bytes of a notification more; the quota that stands against it, if there is one. Later uses of the day are counted as they come."""
+    found = read_tenant(connection, tenant, now_ms)
+    if found is not None:
+        quotas, usage = found
+        if 0 < quotas.stored_bytes < usage.stored_bytes + size:
+            return f"the tenant may store {quotas.stored_bytes:,} bytes"
+        if 0 < quotas.deliveries_per_day <= usage.deliveries_today:
+            return f"the tenant may make {quotas.deliveries_per_day:,} deliveries a day"
+    connection.execute("UPDATE tenant SET stored_bytes = stored_bytes + ? WHERE name = ?", (size, tenant))
+    return ""
+
+
+def give_bytes_back(connection: sqlite3.Connection, tenant: str, size: int) -> None:
+    """A notification was deleted."""
+    connection.execute("UPDATE tenant SET stored_bytes = max(0, stored_bytes - ?) WHERE name = ?", (size, tenant))
+
+
+def count_deliveries(connection: sqlite3.Connection, tenant: str, count: int, now_ms: int) -> None:
+    """Deliveries that were made today."""
+    day = now_ms // DAY_MS
+    connection.execute(
+        "UPDATE tenant SET deliveries = IIF(day = ?, deliveries, 0) + ?, day = ? WHERE name = ?",
+        (day, count, day, tenant),
+    )
+
+
+def has_tenant(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether a tenant exists."""
+    return connection.execute("SELECT 1 FROM tenant WHERE name = ?", (name,)).fetchone() is not None
+
+
+def put_key(connection: sqlite3.Connection, digest: bytes, tenant: str, scopes: str, is_test: bool = False) -> bool:
+    """Registers an API key by its digest; true."""
+    connection.execute("INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?)", (digest, tenant, scopes, int(is_test)))
+    return True
+
+
+def list_keys(connection: sqlite3.Connection, tenant: str) -> list[tuple[bytes, str, bool]]:
+    """Digests and scopes of a tenant's keys, and which are test keys."""
+    rows = connection.execute("SELECT digest, scopes, is_test FROM api_key WHERE tenant = ? ORDER BY digest", (tenant,))
+    return [(bytes(digest), str(scopes), bool(is_test)) for digest, scopes, is_test in rows]
+
+
+def delete_key(connection: sqlite3.Connection, tenant: str, name: str) -> list[bytes]:
+    """Deletes a tenant's key by its id, the first digits of its digest; the digests that are gone."""
+    gone = [digest for digest, _, _ in list_keys(connection, tenant) if digest.hex()[:16] == name]
+    connection.executemany("DELETE FROM api_key WHERE digest = ?", [(digest,) for digest in gone])
+    return gone
+
+
+def find_key(connection: sqlite3.Connection, digest: bytes) -> tuple[str, str, bool] | None:
+    """Tenant and scopes of an API key, and whether it is a test key."""
+    row = connection.execute("SELECT tenant, scopes, is_test FROM api_key WHERE digest = ?", (digest,)).fetchone()
+    return None if row is None else (str(row[0]), str(row[1]), bool(row[2]))
