@@ -42,6 +42,12 @@ def check_targets(texts: tuple[str, ...]) -> None:
             raise ValueError(f"holds {text!r}, whose port is not 1 to 65535")
 
 
+def check_public_url(text: str) -> None:
+    """An http or https URL without a query, or empty; raises ValueError."""
+    if text and not (text.startswith(("https://", "http://")) and not set(text) & set(' ?#<>"')):
+        raise ValueError("must be a URL such as https://notify.example.com, or empty")
+
+
 @dataclass(frozen=True, slots=True)
 class DispatchConfig:
     """Dispatch: one API for notifications over inbox, webhook, e-mail and push."""
@@ -50,6 +56,15 @@ class DispatchConfig:
     address: Address = option(Address("127.0.0.1", 8802), "Where the API of dispatch listens.")
     origins: tuple[str, ...] = option(
         (), "Origins whose pages may call the API, such as https://example.com.", check=check_origins
+    )
+    public_url: str = option(
+        "",
+        "Where receivers reach the API: https://notify.example.com. Links to unsubscribe need it.",
+        check=check_public_url,
+    )
+    node_url: str = option(
+        "ws://127.0.0.1:8800",
+        "The node whose clients read inboxes, for `godwit dispatch run`; it must trust dispatch's keys.",
     )
     private_targets: tuple[str, ...] = option(
         (),

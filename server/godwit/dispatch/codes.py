@@ -45,6 +45,7 @@ class DispatchCode(IntEnum):
     QUOTA_EXCEEDED = 4330
     TEST_KEY_FORBIDDEN = 4331
     UNSUBSCRIBE_TOKEN_INVALID = 4332
+    REQUEST_FAILED = 4333
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -189,5 +190,9 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.UNSUBSCRIBE_TOKEN_INVALID: DispatchCodeFacts(
         4332, "UnsubscribeTokenInvalid", False, 404,
         "The link to unsubscribe is damaged, or its key is gone.",
+    ),
+    DispatchCode.REQUEST_FAILED: DispatchCodeFacts(
+        4333, "RequestFailed", True, 500,
+        "Dispatch failed at this request; its log says why. Whether something was accepted is not known: repeat it with the same id.",
     ),
 }

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from ..config.dispatch import DispatchConfig
@@ -24,10 +25,12 @@ from .api.inbox import InboxApi
 from .api.keys import KeyRing
 from .api.letters import LetterApi
 from .api.notifications import NotificationApi
+from .api.openapi import make_document
 from .api.rates import AcceptRates
 from .api.receivers import ReceiverApi
 from .api.templates import TemplateApi
 from .api.tenants import TenantApi
+from .api.unsubscribe import UnsubscribeApi
 from .api.waiters import Waiters
 from .api.wishes import WishApi
 from .channels.inbox.announcer import Announcer
@@ -141,7 +144,7 @@ class Roles:
         if email.relay:
             from .channels.email.sender import EmailSender, domain_of  # its library comes with the extra `dispatch`
 
-            sender = EmailSender(self._read_letter, email, now_ms)
+            sender = EmailSender(self._read_letter, email, now_ms, self._make_link if self._config.public_url else None)
             opened.append(self._open_channel("email", sender, domain_of, email.sends_max, email.sends_max))
         return opened
 
@@ -178,6 +181,7 @@ class Roles:
             ),
             TemplateApi(self._store, keys, self._limits, self._renderer),
             LetterApi(self._store, keys, self._limits, self._announce),
+            UnsubscribeApi(self._store, self._signing),
             WishApi(self._store, keys, self._limits, self._signing),
             TenantApi(self._store, keys, self._limits, rates),
             GroupApi(self._store, keys, self._limits),
@@ -188,6 +192,12 @@ class Roles:
             app.add_routes(part.list_routes())
         app.add_routes(self._feed.list_routes(keys, self._check_address))
         app.add_routes([web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)])
+        document = msgspec.json.encode(make_document(app.router.routes()))
+
+        async def show_document(request: web.Request) -> web.Response:
+            return web.Response(body=document, content_type="application/json")
+
+        app.router.add_get("/v1/openapi.json", show_document, allow_head=False)
         return app
 
     async def _keep(self, name: str, role: Callable[[], Awaitable[None]]) -> None:
@@ -265,6 +275,9 @@ class Roles:
 
     async def _render(self, text: str, names: dict[str, Any]) -> str:
         return (await self._renderer.render([Source(text)], names))[0]
+
+    def _make_link(self, aid: int, category: str) -> str:
+        return f"{self._config.public_url.rstrip('/')}/u/{self._signing.sign_unsubscribe(aid, category)}"
 
     async def _read_letter(self, nid: int, locale: str) -> Letter | None:
         found = await self._store.reader.run(lambda connection: read_letter(connection, nid, locale))

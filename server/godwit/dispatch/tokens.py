@@ -16,6 +16,7 @@ from typing import Any
 
 import jwt
 import msgspec
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -34,6 +35,8 @@ from .pure.subjects import inbox_subject, live_subject
 SERVICE = "/service"
 """The subject of dispatch's own token. No receiver has it: theirs are TENANT/RECEIVER, and no tenant's name is empty."""
 SERVICE_S = 3_600
+UNSUBSCRIBE = b"unsubscribe:"
+"""What is signed begins with it, so that no other signature of this key is such a token."""
 
 
 class SigningKey:
@@ -69,6 +72,21 @@ class SigningKey:
         """An Ed25519 signature, for webhooks (v1a)."""
         return self._key.sign(content)
 
+    def sign_unsubscribe(self, aid: int, category: str) -> str:
+        """The token of a link with which an address leaves a category. It names nobody and does not expire."""
+        payload = _encode(msgspec.json.encode([aid, category]))
+        return f"{payload}.{_encode(self._key.sign(UNSUBSCRIBE + payload.encode()))}"
+
+    def read_unsubscribe(self, token: str) -> tuple[int, str]:
+        """Address and category of a token; raises RequestRefused."""
+        payload, _, signature = token.partition(".")
+        try:
+            self._key.public_key().verify(_decode(signature), UNSUBSCRIBE + payload.encode())
+            aid, category = msgspec.json.decode(_decode(payload), type=tuple[int, str])
+        except (InvalidSignature, ValueError, msgspec.MsgspecError) as error:
+            raise RequestRefused(DispatchCode.UNSUBSCRIBE_TOKEN_INVALID) from error
+        return aid, category
+
     async def sign_service(self) -> str:
         """Dispatch's own token, for its connections to nodes."""
         patterns = {"both": ["/$inbox/**", "/$dispatch/**"]}
@@ -90,6 +108,14 @@ class SigningKey:
     def _sign(self, owner: dict[str, str], allow: dict[str, list[str]], end_s: int) -> str:
         claims = {"iss": DISPATCH_ISSUER, **owner, "exp": end_s, "permissions": {"allow": allow}}
         return jwt.encode(claims, self._key, "EdDSA", headers={"kid": self.key_id})
+
+
+def _encode(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
 
 
 def _read_or_make(file: Path) -> Ed25519PrivateKey:

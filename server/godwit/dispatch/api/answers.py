@@ -5,6 +5,7 @@ Owns the middleware that turns every error into one answer, so that no handler w
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -62,6 +63,11 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return refuse(DispatchCode.VERB_FORBIDDEN)
     except web.HTTPNotFound:
         return refuse(DispatchCode.ROUTE_UNKNOWN)
+    except (web.HTTPException, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        read_logger().error("dispatch_request_failed", path=request.path, reason=f"{type(error).__name__}: {error}")
+        return refuse(DispatchCode.REQUEST_FAILED)
 
 
 def allow_origins(origins: tuple[str, ...]) -> Middleware:

@@ -21,6 +21,8 @@ class Letter:
     email: bytes = b""
     """JSON of what an e-mail has of its own: subject, text, html; empty: nothing."""
     category: str = ""
+    is_required: bool = False
+    """Its category cannot be unsubscribed from."""
 
 
 ReadLetter = Callable[[int, str], Awaitable[Letter | None]]

@@ -18,7 +18,18 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ....errors import ConfigInvalid
 
-SIGNED = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type", "auto-submitted")
+SIGNED = (
+    "from",
+    "to",
+    "subject",
+    "date",
+    "message-id",
+    "list-unsubscribe",
+    "list-unsubscribe-post",
+    "mime-version",
+    "content-type",
+    "auto-submitted",
+)
 DkimKey = RSAPrivateKey | Ed25519PrivateKey
 
 

@@ -21,7 +21,7 @@ from ..letter import Letter
 NO_TITLE = "Notification"
 
 
-def make_message(shipment: Shipment, letter: Letter, sender: str) -> bytes:
+def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = "") -> bytes:
     """The whole message with CRLF; raises ValueError where the content cannot be one."""
     content = msgspec.json.decode(letter.content, type=dict[str, object])
     title, text, url = (str(content.get(field) or "") for field in ("title", "body", "url"))
@@ -32,6 +32,9 @@ def make_message(shipment: Shipment, letter: Letter, sender: str) -> bytes:
     message["Subject"] = make_header(own.get("subject") or title) or NO_TITLE
     message["Date"] = format_datetime(datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC))
     message["Message-ID"] = make_message_id(shipment, sender)
+    if link:  # RFC 8058
+        message["List-Unsubscribe"] = f"<{link}>"
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message["Auto-Submitted"] = "auto-generated"
     plain = own.get("text") or "\n\n".join(part for part in (text, url) if part) or title
     message.set_content(plain, cte="quoted-printable")

@@ -23,16 +23,24 @@ from .dkim import read_dkim_key, sign
 from .message import make_message
 
 IDLE_MAX = 16
+MakeLink = Callable[[int, str], str]
+"""The link with which an address unsubscribes from a category."""
 
 
 class EmailSender:
     """The channel's way out. Raises ConfigInvalid where a file of the configuration cannot be used."""
 
-    def __init__(self, read_letter: ReadLetter, config: DispatchEmailConfig, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        read_letter: ReadLetter,
+        config: DispatchEmailConfig,
+        now_ms: Callable[[], int],
+        make_link: MakeLink | None = None,
+    ) -> None:
         if not config.sender:
             raise ConfigInvalid("dispatch_email.sender", "", "must name the From address where a relay is set")
         self._letters = Letters(read_letter)
-        self._config, self._now_ms = config, now_ms
+        self._config, self._now_ms, self._make_link = config, now_ms, make_link
         self._host, _, port = config.relay.rpartition(":")
         self._port = int(port)
         self._password = _read_password(config)
@@ -56,7 +64,12 @@ class EmailSender:
         if not is_email(shipment.target.value):
             return self._tell(shipment, Result.ADDRESS, "not an e-mail address")
         try:
-            message = make_message(shipment, letter, self._config.sender)
+            link = (
+                ""
+                if self._make_link is None or letter.is_required
+                else self._make_link(shipment.key.aid, letter.category)
+            )
+            message = make_message(shipment, letter, self._config.sender, link)
         except ValueError as error:
             return self._tell(shipment, Result.CONTENT, f"{error!s:.200}")
         if self._key is not None:

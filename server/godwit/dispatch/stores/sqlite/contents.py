@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from ...pure.locales import choose_locale
-from .deciding import read_options, read_profile
+from .deciding import find_category, read_options, read_profile
 
 
 class LetterRow(NamedTuple):
@@ -18,6 +18,7 @@ class LetterRow(NamedTuple):
     email: bytes
     """What an e-mail has of its own; empty: nothing."""
     category: str
+    is_required: bool
 
 
 class TemplateRow(NamedTuple):
@@ -31,12 +32,16 @@ class TemplateRow(NamedTuple):
 
 def read_letter(connection: sqlite3.Connection, nid: int, locale: str) -> LetterRow | None:
     """A notification in a locale; None where it is gone."""
-    row = connection.execute("SELECT id, accepted_ms, body, options FROM notification WHERE nid = ?", (nid,)).fetchone()
+    row = connection.execute(
+        "SELECT id, accepted_ms, body, options, tenant FROM notification WHERE nid = ?", (nid,)
+    ).fetchone()
     if row is None:
         return None
     content = _find(connection, nid, "", locale) or bytes(row[2])
     email = _find(connection, nid, "email", locale) or b""
-    return LetterRow(row[0], row[1], content, email, read_options(row[3]).category)
+    category = read_options(row[3]).category
+    known = find_category(connection, row[4], category) if category else None
+    return LetterRow(row[0], row[1], content, email, category, known is not None and known[0])
 
 
 def localize(connection: sqlite3.Connection, rid: int, nid: int, options: bytes | None, body: bytes) -> bytes:

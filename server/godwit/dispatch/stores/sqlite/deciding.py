@@ -118,7 +118,7 @@ def _has_suppressions(connection: sqlite3.Connection, tenant: str, channel: str)
 
 def _find_suppression(connection: sqlite3.Connection, facts: Facts, channel: str, value: str) -> str:
     """Why an address gets nothing: of a category that is required only a suppression of everything counts."""
-    categories = ("*",) if facts.is_required else ("*", facts.options.category or "*")
+    categories = ("*",) if facts.is_required else ("*", facts.options.category)
     row = connection.execute(
         "SELECT reason FROM suppression WHERE tenant = ? AND channel = ? AND value = ? AND category IN (?, ?)",
         (facts.tenant, channel, normalize(channel, value), categories[0], categories[-1]),

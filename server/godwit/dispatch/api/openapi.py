@@ -1,0 +1,131 @@
+"""The OpenAPI document: from the routes of the application and the types of their bodies, so that it cannot lag behind."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from aiohttp.web import AbstractRoute
+
+from ..codes import DISPATCH_CODES
+from . import bodies
+
+BODIES: dict[tuple[str, str], type] = {
+    ("POST", "/v1/notifications"): bodies.NotificationBody,
+    ("PUT", "/v1/notifications/{id}"): bodies.NotificationBody,
+    ("POST", "/v1/notifications/check"): bodies.NotificationBody,
+    ("POST", "/v1/dead-letters/replay"): bodies.ReplayBody,
+    ("PUT", "/v1/tenants/{tenant}"): bodies.TenantBody,
+    ("POST", "/v1/keys"): bodies.KeyBody,
+    ("PUT", "/v1/groups/{group}/version"): bodies.VersionBody,
+    ("PUT", "/v1/receivers/{receiver}"): bodies.ReceiverBody,
+    ("PUT", "/v1/receivers/{receiver}/addresses/{address}"): bodies.AddressBody,
+    ("PUT", "/v1/receivers/{receiver}/preferences"): bodies.PreferencesBody,
+    ("PUT", "/v1/inbox/preferences"): bodies.PreferencesBody,
+    ("POST", "/v1/inbox/marks"): bodies.MarkBody,
+    ("PUT", "/v1/categories/{category}"): bodies.CategoryBody,
+    ("PUT", "/v1/suppressions/{channel}/{value}"): bodies.SuppressionBody,
+    ("PUT", "/v1/webhooks/{webhook}"): bodies.WebhookBody,
+    ("POST", "/v1/webhooks/{webhook}/replay"): bodies.ReplayEventsBody,
+    ("PUT", "/v1/templates/{template}"): bodies.TemplateBody,
+    ("POST", "/v1/templates/{template}/preview"): bodies.PreviewBody,
+}
+"""The JSON body of each request that has one."""
+OPTIONAL = (
+    bodies.ReplayBody,
+    bodies.TenantBody,
+    bodies.ReceiverBody,
+    bodies.CategoryBody,
+    bodies.SuppressionBody,
+    bodies.PreviewBody,
+)
+"""Bodies that may be left out."""
+NUMBER = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
+QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("GET", "/v1/events"): {
+        "after": NUMBER,
+        "limit": NUMBER,
+        "wait": {**NUMBER, "description": "Seconds to wait for an event."},
+        "types": {"type": "string", "pattern": r"^[a-z_]{1,32}\.[a-z_]{1,32}$"},
+        "detail": {"enum": ["counts", "deliveries"]},
+    },
+    ("GET", "/v1/notifications/{id}/deliveries"): {"after": NUMBER},
+    ("GET", "/v1/dead-letters"): {"reason": {"type": "string"}, "after": {"type": "string"}},
+    ("GET", "/v1/inbox"): {"after": {"type": "string"}, "before": {"type": "string"}, "limit": NUMBER},
+    ("GET", "/v1/templates/{template}"): {"version": NUMBER},
+    ("POST", "/v1/groups/{group}/import"): {"version": NUMBER, "after_line": NUMBER},
+    ("POST", "/v1/receivers/import"): {"after_line": NUMBER},
+}
+OPEN = ("/v1/keys.json", "/health/ready", "/u/{token}")
+"""Paths without an API key."""
+
+
+def make_document(routes: Iterable[AbstractRoute]) -> dict[str, Any]:
+    """The document of OpenAPI 3.1."""
+    types = sorted(set(BODIES.values()), key=lambda kind: kind.__name__)
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    components["Problem"] = {
+        "type": "object",
+        "required": ["title", "status", "detail", "code", "retry", "accepted"],
+        "properties": {
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "code": {"enum": [int(code) for code in DISPATCH_CODES]},
+            "retry": {"type": "boolean"},
+            "accepted": {"const": False},
+            "pointer": {"type": "string"},
+        },
+    }
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        path = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", str(route.resource.canonical)) if route.resource is not None else ""
+        if path and route.method != "*":
+            paths.setdefault(path, {})[route.method.lower()] = _describe(route, path)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Godwit dispatch", "version": "1"},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _describe(route: AbstractRoute, path: str) -> dict[str, Any]:
+    text = inspect.getdoc(route.handler) or route.handler.__name__.strip("_").replace("_", " ").capitalize()
+    problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    shown: dict[str, Any] = {
+        "summary": text.splitlines()[0],
+        "responses": {
+            **{str(status): {"description": "Done.", **_content(path, status)} for status in (200, 201, 202, 204)},
+            "default": {"description": "The problem, with its code.", "content": problem},
+        },
+    }
+    if path not in OPEN:
+        shown["security"] = [{"key": []}]
+    names = re.findall(r"\{(\w+)\}", path)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    queries = QUERIES.get((route.method, path), {})
+    parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in queries.items()]
+    if parameters:
+        shown["parameters"] = parameters
+    kind = BODIES.get((route.method, path))
+    if kind is not None:
+        schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
+        shown["requestBody"] = {"required": kind not in OPTIONAL, "content": {"application/json": {"schema": schema}}}
+    return shown
+
+
+def _content(path: str, status: int) -> dict[str, Any]:
+    if status == 204:
+        return {}
+    if path == "/u/{token}":
+        return {"content": {"text/html": {}}}
+    if path == "/metrics":
+        return {"content": {"text/plain": {}}}
+    return {"content": {"application/json": {"schema": {"type": "object"}}}}

@@ -1,0 +1,59 @@
+"""One-click unsubscribe: only POST acts, it ends one category, and a forged or foreign token does nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from godwit.dispatch.channels.email.message import make_message
+from godwit.dispatch.channels.letter import Letter
+from godwit.dispatch.errors import RequestRefused
+from godwit.dispatch.model import DeliveryKey, Shipment, Target
+from godwit.dispatch.tokens import SigningKey
+from tests.dispatch.conftest import running
+from tests.dispatch.test_policies import FAST, SANDBOX
+
+DEADLINE_S = 60
+
+
+def test_a_token_names_an_address_and_a_category_and_no_other_key_signs_it(tmp_path: Path) -> None:
+    key, other = SigningKey(tmp_path / "a.key"), SigningKey(tmp_path / "b.key")
+    token = key.sign_unsubscribe(7, "news")
+    assert key.read_unsubscribe(token) == (7, "news") and "/" not in token
+    for wrong in (
+        other.sign_unsubscribe(7, "news"),
+        token[:-4],
+        token + "AAAA",
+        "x.y",
+        "",
+        key.sign_receiver("t", "r", 1)[0],
+    ):
+        with pytest.raises(RequestRefused):
+            key.read_unsubscribe(wrong)
+
+
+def test_an_email_has_the_link_unless_there_is_none() -> None:
+    shipment = Shipment(DeliveryKey(1, 2, "email", 3), "t", Target(2, 3, "ann", "ann@example.com"), 1, 10)
+    letter = Letter("n", 0, b'{"title": "x"}')
+    message = make_message(shipment, letter, "news@shop.example", "https://n.example/u/t").decode()
+    assert "List-Unsubscribe: <https://n.example/u/t>" in message
+    assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in message
+    assert "List-Unsubscribe" not in make_message(shipment, letter, "news@shop.example").decode()
+
+
+async def test_get_changes_nothing_and_post_ends_the_category_only(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await both.api("PUT", "/v1/receivers/ann", {})
+        await both.api("PUT", "/v1/receivers/ann/addresses/hook", SANDBOX)
+        token = SigningKey(tmp_path / "dispatch" / "token.key").sign_unsubscribe(1, "news")
+        path = f"/v1/suppressions/webhook/{SANDBOX['value']}"
+        async with both.http.get(f"{both.url}/u/{token}") as answer:
+            assert answer.status == 200 and "<form" in await answer.text()
+        assert (await both.api("GET", path))[0] == 404, "a scanner that follows the link changes nothing"
+        async with both.http.post(f"{both.url}/u/{token}", data="List-Unsubscribe=One-Click") as answer:
+            assert answer.status == 200
+        _, told = await both.api("GET", path)
+        assert [(one["category"], one["reason"]) for one in told["suppressions"]] == [("news", "unsubscribed")]
+        assert (await both.api("POST", "/u/forged.token"))[1]["code"] == 4332
