@@ -47,6 +47,10 @@ pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
             let (_, source, number, within_ms): (String, String, u16, u64) = order.extract()?;
             Ok(Order::Withdraw { source: source.into(), code: code(number)?, within_ms })
         }
+        "ask_again" => {
+            let (_, identity, tenant): (String, Option<String>, Option<String>) = order.extract()?;
+            Ok(Order::AskAgain { identity: identity.map(Into::into), tenant: tenant.map(Into::into) })
+        }
         "revoke" => {
             let (_, identity, token, number, tenant, authority): RevokeTuple = order.extract()?;
             let [identity, token, tenant, authority] =

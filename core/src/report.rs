@@ -216,6 +216,11 @@ pub enum Order {
         /// They may show another token first, each within its part of this time; 0: they end at once.
         within_ms: u64,
     },
+    /// Answers to `Ask` may have changed: those about an identity of a tenant, or about all, are forgotten and asked for again.
+    AskAgain {
+        identity: Option<Arc<str>>,
+        tenant: Option<Arc<str>>,
+    },
     /// Closes every connection of an identity, or that came with a token of this name.
     Revoke {
         revoked: Revoked,

@@ -77,16 +77,16 @@ impl Rights {
         Self { rules: Arc::clone(&self.rules), source: self.source.clone(), ..Self::default() }
     }
 
-    /// Keeps an answer, until it is too old (monotonic ms).
-    pub fn keep(&self, answer: &Rule, until_ms: u64, bytes_max: usize) {
+    /// Keeps an answer, given now (monotonic ms).
+    pub fn keep(&self, answer: &Rule, now_ms: u64, bytes_max: usize) {
         for action in [Action::Subscribe, Action::Publish].into_iter().filter(|&action| answer.concerns(action)) {
-            self.answers.keep(action, answer.pattern.text(), answer.verdict, until_ms, bytes_max);
+            self.answers.keep(action, answer.pattern.text(), answer.verdict, now_ms, bytes_max);
         }
     }
 
-    /// Questions whose answers are too old, and what was said; they are open again.
-    pub fn take_old(&self, now_ms: u64) -> Vec<(Action, Box<str>, Verdict)> {
-        if self.answers.is_empty() { Vec::new() } else { self.answers.take_old(now_ms) }
+    /// Questions whose answers were given up to then (monotonic ms), and what was said; they are open again.
+    pub fn take_until(&self, then_ms: u64) -> Vec<(Action, Box<str>, Verdict)> {
+        if self.answers.is_empty() { Vec::new() } else { self.answers.take_until(then_ms) }
     }
 
     /// Of the rules that hold `subject`, what the most specific says; on a tie deny goes before ask, and ask before allow.

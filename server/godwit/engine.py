@@ -140,8 +140,15 @@ class WithdrawOrder(NamedTuple):
     within_ms: int = 0
 
 
+class AskAgainOrder(NamedTuple):
+    """Forgets what was answered about an identity of a tenant, or about everybody; what live subscriptions stand on is asked again."""
+
+    identity: str | None = None
+    tenant: str | None = None
+
+
 Answer = GrantOrder | RefuseOrder | AnswerOrder
-Order = Answer | CloseOrder | RevokeOrder | WithdrawOrder
+Order = Answer | CloseOrder | RevokeOrder | WithdrawOrder | AskAgainOrder
 _VERBS: dict[type, str] = {
     GrantOrder: "grant",
     RefuseOrder: "refuse",
@@ -149,6 +156,7 @@ _VERBS: dict[type, str] = {
     CloseOrder: "close",
     RevokeOrder: "revoke",
     WithdrawOrder: "withdraw",
+    AskAgainOrder: "ask_again",
 }
 
 

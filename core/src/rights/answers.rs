@@ -24,8 +24,8 @@ struct Kept {
 struct Answer {
     verdict: Verdict,
     number: u64,
-    /// Monotonic ms; `u64::MAX`: it does not age.
-    until_ms: u64,
+    /// When it was given (monotonic ms).
+    given_ms: u64,
 }
 
 impl Answers {
@@ -37,10 +37,10 @@ impl Answers {
         kept.all.get(&(action, Box::from(selector))).map(|answer| answer.verdict)
     }
 
-    pub(super) fn keep(&self, action: Action, selector: &str, verdict: Verdict, until_ms: u64, bytes_max: usize) {
+    pub(super) fn keep(&self, action: Action, selector: &str, verdict: Verdict, given_ms: u64, bytes_max: usize) {
         let mut kept = self.lock();
         kept.last += 1;
-        let answer = Answer { verdict, number: kept.last, until_ms };
+        let answer = Answer { verdict, number: kept.last, given_ms };
         kept.all.insert((action, Box::from(selector)), answer);
         kept.order.push_back((answer.number, action, Box::from(selector)));
         kept.bytes += cost(selector);
@@ -49,14 +49,14 @@ impl Answers {
         }
     }
 
-    /// Takes the questions out whose answers are too old, with what was said.
-    pub(super) fn take_old(&self, now_ms: u64) -> Vec<(Action, Box<str>, Verdict)> {
+    /// Takes the questions out whose answers were given up to then, with what was said.
+    pub(super) fn take_until(&self, then_ms: u64) -> Vec<(Action, Box<str>, Verdict)> {
         let mut kept = self.lock();
         let mut old = Vec::new();
         while let Some((number, action, selector)) = kept.order.front() {
             let answer = kept.all.get(&(*action, selector.clone())).copied();
             let is_outdated = answer.is_none_or(|answer| answer.number != *number);
-            if !is_outdated && answer.is_some_and(|answer| answer.until_ms > now_ms) {
+            if !is_outdated && answer.is_some_and(|answer| answer.given_ms > then_ms) {
                 break;
             }
             if let Some((action, selector)) = kept.pop()
@@ -101,17 +101,11 @@ mod tests {
     fn many_short_answers_are_kept_and_bytes_bound_them() {
         let answers = Answers::default();
         for number in 0..2_000 {
-            answers.keep(Action::Publish, &format!("/d/{number}"), Verdict::Allow, u64::MAX, 262_144);
+            answers.keep(Action::Publish, &format!("/d/{number}"), Verdict::Allow, 1, 262_144);
         }
         assert!((0..2_000).all(|number| answers.find(Action::Publish, &format!("/d/{number}")).is_some()));
         for number in 0..1_000 {
-            answers.keep(
-                Action::Publish,
-                &format!("/d/{number}/{}", "x".repeat(900)),
-                Verdict::Deny,
-                u64::MAX,
-                262_144,
-            );
+            answers.keep(Action::Publish, &format!("/d/{number}/{}", "x".repeat(900)), Verdict::Deny, 1, 262_144);
         }
         assert!(answers.lock().bytes <= 262_144 && answers.lock().all.len() < 300);
         assert_eq!(answers.find(Action::Publish, "/d/1"), None, "the oldest have gone");
@@ -123,10 +117,10 @@ mod tests {
         answers.keep(Action::Subscribe, "/a", Verdict::Allow, 100, 10_000);
         answers.keep(Action::Subscribe, "/b", Verdict::Deny, 150, 10_000);
         answers.keep(Action::Subscribe, "/a", Verdict::Allow, 300, 10_000);
-        assert!(answers.take_old(99).is_empty());
-        assert_eq!(answers.take_old(150), [(Action::Subscribe, "/b".into(), Verdict::Deny)]);
+        assert!(answers.take_until(99).is_empty());
+        assert_eq!(answers.take_until(150), [(Action::Subscribe, "/b".into(), Verdict::Deny)]);
         assert_eq!(answers.find(Action::Subscribe, "/a"), Some(Verdict::Allow));
-        assert_eq!(answers.take_old(300), [(Action::Subscribe, "/a".into(), Verdict::Allow)]);
+        assert_eq!(answers.take_until(300), [(Action::Subscribe, "/a".into(), Verdict::Allow)]);
         assert!(answers.is_empty() && answers.lock().bytes == 0);
     }
 }

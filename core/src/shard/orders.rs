@@ -74,16 +74,12 @@ impl Shard {
             Order::Answer { connection, rule, is_background } => {
                 let Some(socket) = self.socket_of(connection) else { return };
                 self.take_answer(socket, rule, is_background);
-                if is_background {
-                    return;
-                }
-                self.unpark(socket, out);
-                // What was not asked again has gone another way.
-                if self.connections.get(socket).is_some_and(|connection| !connection.is_asking) {
-                    self.forget_unanswered(socket);
+                if !is_background {
+                    self.go_on_answered(socket, out);
                 }
             }
             Order::Withdraw { source, code, within_ms } => self.withdraw(&source, code, within_ms),
+            Order::AskAgain { identity, tenant } => self.forget_all_answers(identity.as_deref(), tenant.as_deref()),
             Order::Revoke { revoked, code } => self.revoke(&revoked, code),
             Order::Purge { subject, log } => self.purge(&subject, log),
             Order::Configure(settings) => self.configure(settings),
@@ -92,6 +88,15 @@ impl Shard {
             Order::ShowConnection { ask, connection } => self.show(ask, connection),
             Order::Page(page) => self.keep_page(*page),
             Order::Stop => {}
+        }
+    }
+
+    /// The command that asked is carried out.
+    fn go_on_answered<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        self.unpark(socket, out);
+        // What was not asked again has gone another way.
+        if self.connections.get(socket).is_some_and(|connection| !connection.is_asking) {
+            self.forget_unanswered(socket);
         }
     }
 

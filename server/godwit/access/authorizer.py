@@ -69,6 +69,14 @@ class Authorizer(ABC):
         """Asked where the most specific rule for a publish says `ask`."""
         return False
 
+    def ask_again(self, identity: str | None = None, tenant: str | None = None) -> None:
+        """Call it, from any thread, when your answers to `subscribe` and `publish` may have changed.
+
+        It is about one identity (of a tenant), or about everybody.
+        The node forgets those answers and asks again for what live subscriptions stand on. It puts its own function in this
+        one's place before `start`; an object that is not a subclass is given it as an attribute."""
+        return None
+
     async def start(self) -> None:
         """Called before the node listens: open what you need; raising keeps the node from starting."""
         return None

@@ -13,7 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ..codes import Code
-from ..engine import Answer, AnswerOrder, AskReport, AuthorizeReport, GrantOrder, RefuseOrder, WithdrawOrder
+from ..engine import (
+    Answer,
+    AnswerOrder,
+    AskAgainOrder,
+    AskReport,
+    AuthorizeReport,
+    GrantOrder,
+    RefuseOrder,
+    WithdrawOrder,
+)
 from ..errors import AuthorizerFailed, NodeFailed
 from ..logs import FIELD_CHARACTERS_MAX, read_logger
 from .answers import check_connect, check_selector, refuse_reserved
@@ -23,6 +32,11 @@ from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
 
 Question = AuthorizeReport | AskReport
+BACKGROUND_S = 60.0
+"""So long a question in the background may wait, its turn and its answer together."""
+ASK_AGAIN_S = 0.1
+ASK_AGAIN_MAX = 1_000
+"""Identities that an authorizer may name in that time; past them everybody is asked about again."""
 RENEWAL_MS = 60_000
 """So soon the holders of a key that is withdrawn need another token, spread over the second half."""
 
@@ -33,7 +47,7 @@ class Gate:
     def __init__(
         self,
         authorizer: Authorizer | None,
-        send: Callable[[Sequence[Answer | WithdrawOrder]], None],
+        send: Callable[[Sequence[Answer | WithdrawOrder | AskAgainOrder]], None],
         *,
         timeout_ms: int,
         calls_max: int,
@@ -48,10 +62,13 @@ class Gate:
         self._places = asyncio.Semaphore(calls_max)
         self._waiting: dict[int, dict[str, tuple[asyncio.Task[Answer], asyncio.TimerHandle]]] = {}
         self._answers: list[Answer] = []
+        self._outdated: set[AskAgainOrder] = set()
         judge: Authorizer | None = authorizer
         while judge is not None:  # those of dispatch and of certificates stand before others
             if hasattr(judge, "on_withdrawn"):
                 judge.on_withdrawn = self._ask_for_renewal
+            if hasattr(judge, "on_ask_again"):
+                judge.on_ask_again = self._ask_again
             judge = getattr(judge, "inner", None)
 
     def ask(self, question: Question) -> None:
@@ -61,9 +78,14 @@ class Gate:
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._judge_in_turn(question))
         # a timer of its own, and not a cancelled wait: an authorizer that swallows its cancellation is late all the same
-        timer = loop.call_later(self._timeout_s, self._expire, question)
+        timer = loop.call_later(self._read_limit_s(question), self._expire, question)
         self._waiting.setdefault(question.connection, {})[question.key] = (task, timer)
         task.add_done_callback(lambda done: self._finish(question, done))
+
+    def _read_limit_s(self, question: Question) -> float:
+        """Nobody waits for an answer in the background: many at once may take their turns."""
+        is_background = isinstance(question, AskReport) and question.is_background
+        return max(self._timeout_s, BACKGROUND_S) if is_background else self._timeout_s
 
     def withdraw(self, connection: int) -> None:
         """The connection is gone: its questions need no answer."""
@@ -85,6 +107,21 @@ class Gate:
         """An issuer shows a key no longer: whose token it signed is asked for another one."""
         read_logger().info("key_withdrawn", source=source.partition("\n")[0], within_ms=RENEWAL_MS)
         self._send([WithdrawOrder(source, int(Code.TOKEN_EXPIRED), RENEWAL_MS)])
+
+    def _ask_again(self, identity: str | None, tenant: str | None) -> None:
+        """An authorizer's answers have changed; what it says of that within a moment is one batch."""
+        if not self._outdated:
+            asyncio.get_running_loop().call_later(ASK_AGAIN_S, self._flush_outdated)
+        self._outdated.add(AskAgainOrder(identity, tenant))
+        if len(self._outdated) > ASK_AGAIN_MAX:
+            self._outdated = {AskAgainOrder()}
+
+    def _flush_outdated(self) -> None:
+        outdated, self._outdated = self._outdated, set()
+        try:
+            self._send(list(outdated))
+        except NodeFailed as error:
+            read_logger().error("ask_again_not_sent", why=str(error))
 
     def _take(self, question: Question) -> tuple[asyncio.Task[Answer], asyncio.TimerHandle] | None:
         """What waits for an answer to this question, which waits no longer."""
@@ -165,7 +202,9 @@ class Gate:
                 )
 
     async def _judge_in_turn(self, question: Question) -> Answer:
-        async with self._places:
+        is_background = isinstance(question, AskReport) and question.is_background
+        # its own timer leaves one in the background the time to wait for its place
+        async with self._places, asyncio.timeout(self._timeout_s if is_background else None):
             return await self._judge(question)
 
     async def _judge(self, question: Question) -> Answer:

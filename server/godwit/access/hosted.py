@@ -5,6 +5,9 @@ To the gate it is an authorizer like any other. What a call may take in all is t
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from ..config.tree import AccessConfig
@@ -21,6 +24,7 @@ class HostedAuthorizer(Authorizer):
         self.inner = inner
         self.host = ExtensionHost("authorizer")
         self._access = access
+        self.on_ask_again: Callable[[str | None, str | None], None] | None = None
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         answer: Grant | Refusal = await self.host.call(self._connect, question)
@@ -39,6 +43,7 @@ class HostedAuthorizer(Authorizer):
         return answer
 
     async def start(self) -> None:
+        self._give_ask_again(asyncio.get_running_loop())
         limit_ms = self._access.authorizer_start_timeout_ms
         await self.host.call_within(limit_ms, "access.authorizer_start_timeout_ms", self.inner.start)
 
@@ -48,6 +53,19 @@ class HostedAuthorizer(Authorizer):
             await self.host.call_within(limit_ms, "access.authorizer_stop_timeout_ms", self.inner.stop)
         finally:
             await self.host.stop()
+
+    def _give_ask_again(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What the extension may call on its own thread. A wrong argument is its caller's error; a node that has ended hears nothing."""
+
+        def ask_again(identity: str | None = None, tenant: str | None = None) -> None:
+            if not all(name is None or isinstance(name, str) for name in (identity, tenant)):
+                raise TypeError("ask_again takes an identity and a tenant: expected str or None")
+            if self.on_ask_again is not None:
+                with suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(self.on_ask_again, identity, tenant)
+
+        with suppress(AttributeError):  # an object with slots, which has no place for it
+            self.inner.ask_again = ask_again  # type: ignore[method-assign]  # it is meant to be replaced
 
     async def _connect(self, question: ConnectQuestion) -> Grant | Refusal:
         return _own(check_connect("connect", await self.inner.connect(question)))

@@ -12,9 +12,11 @@ import structlog
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
 from godwit.access.gate import Gate
+from godwit.access.hosted import HostedAuthorizer
 from godwit.access.revocation import Revocations
 from godwit.codes import Code
-from godwit.engine import AnswerOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
+from godwit.config.tree import AccessConfig
+from godwit.engine import AnswerOrder, AskAgainOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
 
 TOKEN = "correct-horse-battery-staple"
 CONNECT = AuthorizeReport(7, TOKEN, "test/1", "127.0.0.1:9", False)
@@ -216,3 +218,32 @@ async def test_a_question_in_the_background_does_not_disturb_the_one_that_is_wai
     gate.ask(ASK)
     gate.withdraw(ASK.connection)
     assert gate.waiting == 0
+
+
+async def test_what_an_authorizer_takes_back_within_a_moment_is_one_batch() -> None:
+    orders: asyncio.Queue[list[Any]] = asyncio.Queue()
+    hosted = HostedAuthorizer(Scripted(say(True)), AccessConfig())
+    gate = Gate(hosted, orders.put_nowait, timeout_ms=5_000, calls_max=2)
+    assert hosted.on_ask_again is not None
+    for identity in ("ann", "bob", "ann", None):
+        hosted.on_ask_again(identity, None)
+    assert set(await orders.get()) == {AskAgainOrder("ann"), AskAgainOrder("bob"), AskAgainOrder()}
+    gate.stop()
+
+
+async def test_questions_in_the_background_wait_for_their_turn() -> None:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    release = asyncio.Event()
+
+    async def slow() -> Any:
+        await release.wait()
+        return True
+
+    gate = Gate(Scripted(slow), orders.put_nowait, timeout_ms=200, calls_max=1)
+    gate.ask(ASK)
+    gate.ask(replace(ASK, selector="/orders/2", is_background=True))
+    [late] = await orders.get()
+    assert late == AnswerOrder(7, ("/orders/1", "publish", "ask"))
+    release.set()
+    [answered] = await orders.get()
+    assert answered == AnswerOrder(7, ("/orders/2", "publish", "allow"), True)

@@ -1,5 +1,6 @@
 """Each question is answered on the authorizer's own thread, and what comes back is plain or a failure."""
 
+import asyncio
 import threading
 
 import pytest
@@ -36,3 +37,17 @@ async def test_questions_are_answered_on_one_thread_and_checked() -> None:
         await hosted.publish(selector)
     await hosted.stop()
     assert set(local.threads) == {"godwit-authorizer"} and threading.current_thread().name not in local.threads
+
+
+async def test_an_authorizer_calls_for_its_questions_from_any_thread() -> None:
+    local, heard = Local(), asyncio.Queue[tuple[str | None, str | None]]()
+    hosted = HostedAuthorizer(local, AccessConfig())
+    hosted.on_ask_again = lambda identity, tenant: heard.put_nowait((identity, tenant))
+    await hosted.start()
+    await asyncio.to_thread(local.ask_again, "ann")
+    assert await heard.get() == ("ann", None)
+    local.ask_again()
+    assert await heard.get() == (None, None)
+    with pytest.raises(TypeError, match="expected str or None"):
+        local.ask_again(5)  # type: ignore[arg-type]  # what a user may write
+    await hosted.stop()

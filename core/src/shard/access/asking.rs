@@ -13,6 +13,9 @@ use crate::shard::Shard;
 use crate::shard::session::Step;
 use crate::subject::Selector;
 
+/// So long, at least, an answer that is asked for again may take, where answers do not age.
+const ANSWERS_AGE_MS_MIN: u64 = 60_000;
+
 /// What a command under way has paid before it asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::shard) struct Prepaid {
@@ -71,10 +74,7 @@ impl Shard {
 
     /// The server's answer to a question: a rule, or one that leaves it open.
     pub(in crate::shard) fn take_answer(&mut self, socket: u32, rule: Rule, is_background: bool) {
-        let limits = &self.settings.limits;
-        let until_ms =
-            if limits.answers_age_ms == 0 { u64::MAX } else { self.now.mono_ms.saturating_add(limits.answers_age_ms) };
-        let bytes_max = limits.answers_bytes_max;
+        let (now_ms, bytes_max) = (self.now.mono_ms, self.settings.limits.answers_bytes_max);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if rule.verdict == Verdict::Ask {
             if !is_background {
@@ -86,7 +86,7 @@ impl Shard {
             connection.access = connection.access.as_ref().map(|access| access.alone());
         }
         if let Some(access) = &connection.access {
-            access.rights.keep(&rule, until_ms, bytes_max);
+            access.rights.keep(&rule, now_ms, bytes_max);
         }
         if is_background {
             connection.details().reasked.retain(|one| *one.selector != *rule.pattern.text());
@@ -100,20 +100,43 @@ impl Shard {
     /// more age.
     pub(in crate::shard) fn look_at_answers(&mut self, socket: u32) {
         let (now_ms, age_ms) = (self.now.mono_ms, self.settings.limits.answers_age_ms);
-        let Some(access) = self.connections.get(socket).and_then(|connection| connection.access.as_ref()) else {
-            return;
-        };
-        let old = access.rights.take_old(now_ms);
-        for (action, selector, verdict) in old {
-            if action == Action::Subscribe && verdict == Verdict::Allow && self.has_subscription(socket, &selector) {
-                self.ask_again(socket, selector, now_ms.saturating_add(age_ms));
-            }
+        if age_ms > 0
+            && let Some(then_ms) = now_ms.checked_sub(age_ms)
+        {
+            self.forget_answers(socket, then_ms);
         }
         let Some(details) = self.connections.get_mut(socket).and_then(|c| c.details.as_mut()) else { return };
         let silent: Vec<Box<str>> =
             details.reasked.extract_if(.., |one| now_ms >= one.deadline_ms).map(|one| one.selector).collect();
         for selector in silent {
             self.end_unanswered(socket, &selector);
+        }
+    }
+
+    /// Answers given up to then are open questions again; those that a live subscription stands on are asked at once.
+    fn forget_answers(&mut self, socket: u32, then_ms: u64) {
+        let deadline_ms = self.now.mono_ms.saturating_add(self.settings.limits.answers_age_ms.max(ANSWERS_AGE_MS_MIN));
+        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+        let old = access.map(|access| access.rights.take_until(then_ms)).unwrap_or_default();
+        for (action, selector, verdict) in old {
+            if action == Action::Subscribe && verdict == Verdict::Allow && self.has_subscription(socket, &selector) {
+                self.ask_again(socket, selector, deadline_ms);
+            }
+        }
+    }
+
+    /// The server's answers about an identity may have changed, or about everybody: none of them is kept.
+    pub(in crate::shard) fn forget_all_answers(&mut self, identity: Option<&str>, tenant: Option<&str>) {
+        let sockets: Vec<u32> = self.connections.indices_from(0).collect();
+        for socket in sockets {
+            let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+            let is_meant = access.is_some_and(|access| {
+                identity.is_none_or(|identity| *access.holder.identity == *identity)
+                    && tenant.is_none_or(|tenant| *access.holder.tenant == *tenant)
+            });
+            if is_meant {
+                self.forget_answers(socket, u64::MAX);
+            }
         }
     }
 
