@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from dataclasses import replace
 
 from aiohttp import web
@@ -16,7 +15,7 @@ from aiohttp import web
 from ..config import Address
 from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
-from ..errors import ConfigInvalid, ListenFailed
+from ..errors import ListenFailed
 from . import (
     changes,
     charts,
@@ -35,6 +34,7 @@ from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
 from .listener.connection import AdminConnection, Connections
+from .listener.tls import make_tls_context
 from .openapi import route as openapi
 from .turn import Turn
 from .view import NodeView
@@ -94,19 +94,6 @@ class AdminPort:
             self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
-
-
-def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
-    """As the client ports' TLS: the same first certificate and least version, AEAD alone; raises ConfigInvalid."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3 if tls.version_min == "1.3" else ssl.TLSVersion.TLSv1_2
-    context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    try:
-        context.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
-    except (OSError, IndexError) as error:
-        raise ConfigInvalid("tls.certificate_files", list(tls.certificate_files), f"cannot be used: {error}") from error
-    return context
 
 
 async def _hide_software(_: web.Request, response: web.StreamResponse) -> None:

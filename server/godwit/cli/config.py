@@ -29,8 +29,8 @@ def show(file: Path | None, settings: tuple[str, ...]) -> None:
 def check(file: Path | None, settings: tuple[str, ...]) -> None:
     """Tell whether a node would start with this configuration; list all mistakes and exit with code 2 if not."""
     from ..access.access_mode import build_access_mode
-    from ..admin.app import make_tls_context
     from ..admin.guard import read_admin_token
+    from ..admin.listener.tls import make_tls_context
     from ..audit.runner import load_audits
     from ..server import Node
 
