@@ -143,3 +143,30 @@ async def test_kill_9_loses_nothing_and_every_duplicate_is_flagged(tmp_path: Pat
                 assert row["state"] == "sent" and taken[name] >= 1, name
                 assert taken[name] == 1 or row["possible_duplicate"], name
     assert len(names) >= kills and max(unflagged.values()) == 1
+
+
+async def test_dispatch_runs_without_a_node_makes_keys_and_ends_in_order(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+
+    async def run(*words: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "godwit", "dispatch", *words),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            preexec_fn=follow_parent(),
+            env=environment,
+        )
+
+    words = ("run", "all", "--data", str(tmp_path), "--set", "dispatch.address=127.0.0.1:0")
+    async with asyncio.timeout(DEADLINE_S):
+        process = await run(*words, "--set", "dispatch.node_url=ws://127.0.0.1:9")
+        assert process.stdout is not None
+        assert (await process.stdout.readline()).decode().startswith("listening dispatch=127.0.0.1:")
+        second = await run(*words)
+        assert (await second.communicate())[0] == b"" and second.returncode == 2
+        made = json.loads((await (await run("key", "--scope", "send", "--test")).communicate())[0])
+        assert made["key"].startswith("gwt_") and made["scopes"] == ["send"]
+        replayed = await run("replay", "--dry-run")
+        assert (await replayed.communicate())[0] == b"" and replayed.returncode == 0
+        process.terminate()
+        assert await process.wait() == 0

@@ -1,4 +1,4 @@
-"""The command line: `godwit serve, publish, tail, send, config, token, top, revoke, purge, reload, journal, bench, plan, verify`.
+"""The command line: `godwit serve, publish, tail, send, dispatch, config, token, top, revoke, purge, reload, journal, bench, plan, verify`.
 
 Each command is a module of its own, loaded when it is the one that was asked for. Sentences and exit codes are program.py's.
 """
@@ -18,6 +18,7 @@ COMMANDS = {
     "publish": "godwit.cli.publish:publish",
     "tail": "godwit.cli.tail:tail",
     "send": "godwit.cli.send:send",
+    "dispatch": "godwit.cli.dispatch:dispatch",
     "config": "godwit.cli.config:config",
     "token": "godwit.cli.token:token",
     "top": "godwit.cli.top:top",

@@ -79,7 +79,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         read_logger().warning(
             "variable_ignored", variable=variable, why="Kubernetes sets it for a Service of that name"
         )
-    signals, hangups = _listen_to_signals(), _listen_to_hangups()
+    signals, hangups = listen_to_signals(), _listen_to_hangups()
     dispatch = _open_dispatch(config)
     read_again = read if dispatch is None else lambda: dispatch.trust(read())
     try:
@@ -176,7 +176,8 @@ def name_reachable(address: Address) -> Address:
     return Address("localhost", address.port) if address.host in ("0.0.0.0", "::") else address
 
 
-def _listen_to_signals() -> asyncio.Queue[signal.Signals]:
+def listen_to_signals() -> asyncio.Queue[signal.Signals]:
+    """SIGTERM and SIGINT, as they come."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)

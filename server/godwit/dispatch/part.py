@@ -47,10 +47,13 @@ class DispatchPart:
         return replace(config, dispatch=keys)
 
     async def start(self, node: Address) -> Address:
-        """Starts all roles; where the API listens. Raises ListenFailed."""
-        self._thread.start()
+        """Starts all roles beside a node of this process; where the API listens. Raises ListenFailed."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(node.host, node.host)
-        url = f"ws://{Address(host, node.port)}"
+        return await self.start_at(f"ws://{Address(host, node.port)}")
+
+    async def start_at(self, url: str) -> Address:
+        """Starts all roles with the node at a URL; where the API listens. Raises ListenFailed."""
+        self._thread.start()
         address = await asyncio.wrap_future(self._submit_start(url))
         self._folder.note_listener(f"http://{address}")
         return address

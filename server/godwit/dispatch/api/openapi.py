@@ -49,7 +49,7 @@ QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "after": NUMBER,
         "limit": NUMBER,
         "wait": {**NUMBER, "description": "Seconds to wait for an event."},
-        "types": {"type": "string", "pattern": r"^[a-z_]{1,32}\.[a-z_]{1,32}$"},
+        "types": {"type": "string", "pattern": r"^([a-z_]{1,32}\.[a-z_]{1,32})?$"},
         "detail": {"enum": ["counts", "deliveries"]},
     },
     ("GET", "/v1/notifications/{id}/deliveries"): {"after": NUMBER},

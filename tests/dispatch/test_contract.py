@@ -1,0 +1,52 @@
+"""The API keeps to its own document, whoever asks: schemathesis with a live key, a test key and another tenant's."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.dispatch.conftest import Running, running
+from tests.dispatch.test_policies import FAST
+from tests.dispatch.test_tenants import make_key
+
+# What JSON Schema cannot say: zones, times, URLs that may be reached; and that some paths take a receiver's token.
+NOT_CHECKED = "positive_data_acceptance,missing_required_header,unsupported_method"
+
+
+async def make_keys(both: Running) -> dict[str, str]:
+    _, made = await both.api("POST", "/v1/keys", {"scopes": ["admin"], "test": True})
+    await both.api("PUT", "/v1/receivers/ann", {})
+    return {
+        "live": await make_key(both, "shop", "admin"),
+        "test": made["key"],
+        "other": await make_key(both, "bank", "read"),
+        "receiver": await both.make_token("ann"),
+    }
+
+
+@pytest.mark.parametrize("whose", ["live", "test", "other", "receiver"])
+@pytest.mark.parametrize(
+    ("phases", "examples"),
+    [("coverage", 1), pytest.param("examples,coverage,fuzzing,stateful", 60, marks=pytest.mark.long)],
+)
+async def test_every_answer_is_one_that_the_document_allows(
+    whose: str, phases: str, examples: int, tmp_path: Path, runtime: Path
+) -> None:
+    program = Path(sys.executable).parent / "schemathesis"
+    limits = {
+        "dispatch_limits": {**FAST["dispatch_limits"], "wrong_keys_per_minute_max": 10_000, "inbox_wait_ms_max": 0}
+    }
+    async with running(tmp_path, limits) as both:
+        key = (await make_keys(both))[whose]
+        run = await asyncio.create_subprocess_exec(
+            *(program, "run", f"{both.url}/v1/openapi.json", "--phases", phases, "-n", str(examples)),
+            *("-H", f"Authorization: Bearer {key}", "--exclude-checks", NOT_CHECKED, "--no-color", "--seed", "1"),
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await run.communicate()
+    assert run.returncode == 0, said.decode()[:3_000]
