@@ -10,7 +10,7 @@ import array
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...model import DeliveryKey, State
@@ -43,6 +43,17 @@ class Changes:
         self._made[key.nid] += 1
         self._counts[key.nid, key.channel, state] += 1
         self._report(key, state, reason, 0, False)
+
+    def insert_all(self, keys: Sequence[DeliveryKey], state: State, reason: str = "") -> None:
+        """Deliveries of one notification and channel were made."""
+        if not keys:
+            return
+        nid, channel = keys[0].nid, keys[0].channel
+        self._made[nid] += len(keys)
+        self._counts[nid, channel, state] += len(keys)
+        if state not in UNREPORTED:
+            members = self._events.setdefault((nid, channel, f"delivery.{state.label}", reason), [])
+            members += [Member(rid, aid, 0, False) for _, rid, _, aid in keys]
 
     def move(
         self,

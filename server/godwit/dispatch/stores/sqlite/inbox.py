@@ -8,7 +8,7 @@ the flag and are not archived.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
@@ -39,6 +39,7 @@ _ITEM = (
     "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body, item.nid, notification.options FROM item "
     "LEFT JOIN notification USING (nid) WHERE item.rid = ?"
 )
+HEADS_AT_ONCE = 500
 _CLOSED = Flag.ARCHIVED | Flag.RECALLED
 
 
@@ -59,8 +60,11 @@ def append_page(
             )
         origin = _read_origin(connection, job.tenant, job.nid, job.options.collapse_key)
         names = {target.rid: target.receiver for target in page.targets}
-        for key in inserted:
-            items += _append(connection, key, names[key.rid], origin, now_ms, items_max)
+        if job.options.collapse_key or job.options.locales:
+            for key in inserted:
+                items += _append(connection, key, names[key.rid], origin, now_ms, items_max)
+        else:
+            items = _append_all(connection, [key.rid for key in inserted], names, job.nid, origin, now_ms, items_max)
     changes.store()
     return items
 
@@ -98,6 +102,37 @@ class Origin(NamedTuple):
     body: bytes
     options: bytes
     collapse_key: str
+
+
+def _append_all(
+    connection: sqlite3.Connection,
+    rids: list[int],
+    names: Mapping[int, str],
+    nid: int,
+    origin: Origin,
+    now_ms: int,
+    items_max: int,
+) -> list[InboxItem]:
+    """Items that replace none and are the same for all: the statements run for all of them at once."""
+    connection.executemany(
+        "UPDATE head SET seq = seq + 1, unread = unread + 1, unseen = unseen + 1, items = items + 1 WHERE rid = ?",
+        [(rid,) for rid in rids],
+    )
+    items = []
+    for begin in range(0, len(rids), HEADS_AT_ONCE):
+        some = rids[begin : begin + HEADS_AT_ONCE]
+        heads = connection.execute(
+            f"SELECT rid, epoch, seq, unread, unseen, items FROM head WHERE rid IN ({','.join('?' * len(some))})", some
+        ).fetchall()
+        connection.executemany(
+            "INSERT INTO item VALUES (?, ?, ?, 0, ?)", [(rid, seq, nid, now_ms) for rid, _, seq, *_ in heads]
+        )
+        for rid, epoch, seq, unread, unseen, count in heads:
+            head = Head(epoch, seq, unread, unseen)
+            if count > items_max:
+                head = _remove_oldest(connection, rid, count - items_max)
+            items.append(InboxItem(origin.tenant, names[rid], seq, head, origin.notification, 0, now_ms, origin.body))
+    return items
 
 
 def _read_origin(connection: sqlite3.Connection, tenant: str, nid: int, collapse_key: str) -> Origin:

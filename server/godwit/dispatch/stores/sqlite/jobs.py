@@ -98,14 +98,45 @@ def insert_deliveries(
     queued: State = State.QUEUED,
 ) -> tuple[DeliveryKey, ...]:
     """Inserts the rows that were missing; those that go out now, as `queued`. Receivers of a policy's step get their route."""
-    due = []
-    for target in page.targets:
-        key = DeliveryKey(job.nid, target.rid, job.channel, target.aid)
-        if insert_delivery(connection, key, target, job, due_ms, changes, queued) is queued:
-            due.append(key)
+    due: list[DeliveryKey] = []
+    if _are_plain(connection, job, page):
+        due += _insert_plain(connection, job, page, due_ms, changes, queued)
+    else:
+        for target in page.targets:
+            key = DeliveryKey(job.nid, target.rid, job.channel, target.aid)
+            if insert_delivery(connection, key, target, job, due_ms, changes, queued) is queued:
+                due.append(key)
     if job.options.steps:
         add_routes(connection, job, page, changes.now_ms)
     return tuple(due)
+
+
+def _are_plain(connection: sqlite3.Connection, job: Job, page: Page) -> bool:
+    """Whether no row of a page can be there already or end before it is sent: they are inserted at once."""
+    if not page.targets or job.options.collapse_key or job.options.dedupe:
+        return False
+    row = connection.execute(
+        "SELECT 1 FROM delivery WHERE nid = ? AND rid BETWEEN ? AND ? AND channel = ? LIMIT 1",
+        (job.nid, page.targets[0].rid, page.targets[-1].rid, job.channel),
+    ).fetchone()
+    return row is None
+
+
+def _insert_plain(
+    connection: sqlite3.Connection, job: Job, page: Page, due_ms: int, changes: Changes, queued: State
+) -> list[DeliveryKey]:
+    rows = []
+    by_verdict: dict[tuple[State, str], list[DeliveryKey]] = {}
+    for target in page.targets:
+        verdict = target.verdict
+        state = queued if verdict.state is State.QUEUED else verdict.state
+        key = DeliveryKey(job.nid, target.rid, job.channel, target.aid)
+        rows.append((*key, int(state), verdict.due_ms or due_ms, verdict.reason))
+        by_verdict.setdefault((state, verdict.reason), []).append(key)
+    connection.executemany("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, '')", rows)
+    for (state, reason), keys in by_verdict.items():
+        changes.insert_all(keys, state, reason)
+    return by_verdict.get((queued, ""), [])
 
 
 def insert_delivery(
