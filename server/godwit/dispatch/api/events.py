@@ -69,7 +69,10 @@ class EventApi:
         after = read_number(request, "after")
         limit = min(read_number(request, "limit", 100), EVENTS_PAGE_MAX) or 1
         types = _read_types([text for text in request.query.get("types", "").split(",") if text])
-        has_members = request.query.get("detail", "counts") == "deliveries"
+        detail = request.query.get("detail", "counts")
+        if detail not in ("counts", "deliveries"):
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "detail must be counts or deliveries")
+        has_members = detail == "deliveries"
         wait_ms = min(read_number(request, "wait") * 1_000, self._limits.inbox_wait_ms_max)
         event = self.waiters.enter((tenant, "")) if wait_ms else None
         try:
