@@ -11,7 +11,7 @@ import { checkSubject } from "./subject.js";
 const KEY_BYTES_MAX = 256;
 const COUNT_MAX = 0xffff_ffff;
 const LISTENERS = ["message", "gap", "dropped", "status", "error"];
-const PUBLISH_OPTIONS = ["key", "replyTo", "retain", "guaranteed", "ack", "once", "signal"];
+const PUBLISH_OPTIONS = ["key", "replyTo", "retain", "merge", "guaranteed", "ack", "once", "signal"];
 const CLIENT_OPTIONS = [
   ...["token", "encoding", "positions", "pauseHiddenMs", "whenHidden", "settings", "log", "transport", "onSaveFailed", "onTransport"],
 ];
@@ -57,14 +57,27 @@ export function checkSubscribe(options) {
 }
 
 /**
+ * @typedef {object} PublishOptions
+ * @property {string} [key] an idempotency key; without one the client makes its own
+ * @property {string} [replyTo] where answers are awaited
+ * @property {boolean} [retain] false: the message does not change the snapshot
+ * @property {boolean} [merge] true: the members of a JSON object go into the subject's state, and null removes one; otherwise it replaces
+ * @property {boolean} [guaranteed] false: a standard message, passed on to who listens now
+ * @property {import("./model.js").Ack} [ack]
+ * @property {boolean} [once] false: without a key; AnswerLost where nobody can know whether it arrived
+ * @property {AbortSignal} [signal] nobody waits for it any more; it is not sent if it still can be helped
+ */
+
+/**
  * The options of a publish; null is "not given" where the message has null too.
  * @param {Record<string, unknown>} options
  */
 export function checkPublish(options) {
-  const { key, replyTo, retain, guaranteed, ack, once, signal } = checkedOptions(options, PUBLISH_OPTIONS);
+  const { key, replyTo, retain, merge, guaranteed, ack, once, signal } = checkedOptions(options, PUBLISH_OPTIONS);
   if (key !== undefined && key !== null) checkText("key", key, KEY_BYTES_MAX);
   if (replyTo !== undefined && replyTo !== null) checkSubject(/** @type {string} */ (replyTo));
   if (retain !== undefined && retain !== null) checkFlag("retain", retain);
+  if (merge !== undefined && merge !== null) checkFlag("merge", merge);
   if (guaranteed !== undefined) checkFlag("guaranteed", guaranteed);
   if (ack !== undefined && ack !== null) checkChoice("ack", ack, ["cached", "replicated", "disk"]);
   if (once !== undefined) checkFlag("once", once);

@@ -72,16 +72,7 @@ import { newEncoding } from "./codec/encodings.js";
  * @property {number} [conflateMs] one merged message a window
  */
 
-/**
- * @typedef {object} PublishOptions
- * @property {string} [key] an idempotency key; without one the client makes its own
- * @property {string} [replyTo] where answers are awaited
- * @property {boolean} [retain] false: the message does not change the snapshot
- * @property {boolean} [guaranteed] false: a standard message, passed on to who listens now
- * @property {Ack} [ack]
- * @property {boolean} [once] false: without a key; AnswerLost where nobody can know whether it arrived
- * @property {AbortSignal} [signal] nobody waits for it any more; it is not sent if it still can be helped
- */
+/** @typedef {import("./arguments.js").PublishOptions} PublishOptions */
 
 /** @type {typeof Symbol.asyncDispose} */
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // older browsers have none
@@ -217,8 +208,21 @@ export class Client {
     if (signal?.aborted) throw signal.reason ?? new ClientError("the publish was aborted");
     const key = fields.key ?? (once ? this.#nextKey() : null);
     const { kind, written } = contentOf(content);
-    const draft = new Draft(subject, kind, written, { ...fields, key });
-    return new Promise((resolve, reject) => {
+    return this.#send(new Draft(subject, kind, written, { ...fields, key }), signal);
+  }
+
+  /**
+   * Remove a subject's snapshot: subscribers receive a message with `isRemoval`. Rejects with SnapshotMissing where there is none.
+   * @param {string} subject
+   */
+  async removeSnapshot(subject) {
+    checkSubject(subject);
+    return this.#send(new Draft(subject, "text", "", { key: this.#nextKey(), isRemoval: true }));
+  }
+
+  /** @param {Draft} draft @param {AbortSignal} [signal] */
+  #send(draft, signal = undefined) {
+    return /** @type {Promise<Published>} */ (new Promise((resolve, reject) => {
       const pending = this.#session.publish(draft, (outcome) => {
         signal?.removeEventListener("abort", giveUp);
         if (outcome instanceof Published) resolve(outcome);
@@ -230,7 +234,7 @@ export class Client {
       };
       signal?.addEventListener("abort", giveUp, { once: true });
       this.#connection.wake();
-    });
+    }));
   }
 
   /**

@@ -90,6 +90,8 @@ export const Code = Object.freeze({
   NumberTooOld: 4128,
   /** The node cannot know whether this publish, which is sent again, was published before: it was not published now. */
   RepeatUnknown: 4129,
+  /** Merged with this publish the subject's snapshot would be larger than the limit `snapshot_bytes_max`; nothing was published. */
+  SnapshotTooBig: 4130,
   /** The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it. */
   ShareExceeded: 4131,
   /** The HTTP request is malformed or could be read in two ways. */
@@ -197,6 +199,7 @@ export const CODES = new Map([
   [4125, { number: 4125, name: "AuthorizerTimeout", retry: true, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." }],
   [4128, { number: 4128, name: "NumberTooOld", retry: false, sentence: "The number of this publish is below those that the node remembers of its publisher: whether it was published is not known." }],
   [4129, { number: 4129, name: "RepeatUnknown", retry: false, sentence: "The node cannot know whether this publish, which is sent again, was published before: it was not published now." }],
+  [4130, { number: 4130, name: "SnapshotTooBig", retry: false, sentence: "Merged with this publish the subject's snapshot would be larger than the limit `snapshot_bytes_max`; nothing was published." }],
   [4131, { number: 4131, name: "ShareExceeded", retry: false, sentence: "The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it." }],
   [4150, { number: 4150, name: "RequestMalformed", retry: false, sentence: "The HTTP request is malformed or could be read in two ways." }],
   [4151, { number: 4151, name: "PathUnknown", retry: false, sentence: "There is nothing at this path." }],

@@ -65,6 +65,8 @@ export class Position {
  * @property {string | null} [pattern] on a wildcard subscription: its pattern
  * @property {number} [conflated] so many messages became this one
  * @property {boolean} [isSnapshot] it is the snapshot of the subject at `position`
+ * @property {boolean} [isPatch] its members go into the subject's state, and null removes one; otherwise the content replaces it
+ * @property {boolean} [isRemoval] the subject's snapshot was removed
  */
 
 /** One message as a subscriber gets it; `json()`, `text()` and `bytes()` read its content. */
@@ -99,6 +101,10 @@ export class Message {
     this.conflated = fields.conflated ?? 0;
     /** @readonly */
     this.isSnapshot = fields.isSnapshot ?? false;
+    /** @readonly */
+    this.isPatch = fields.isPatch ?? false;
+    /** @readonly */
+    this.isRemoval = fields.isRemoval ?? false;
   }
 
   /** About how many bytes its content takes here. */

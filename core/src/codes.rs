@@ -92,6 +92,8 @@ pub enum Code {
     NumberTooOld = 4128,
     /// The node cannot know whether this publish, which is sent again, was published before: it was not published now.
     RepeatUnknown = 4129,
+    /// Merged with this publish the subject's snapshot would be larger than the limit `snapshot_bytes_max`; nothing was published.
+    SnapshotTooBig = 4130,
     /// The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it.
     ShareExceeded = 4131,
     /// The HTTP request is malformed or could be read in two ways.
@@ -161,7 +163,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 72] = [
+static ROWS: [Row; 73] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -205,6 +207,7 @@ static ROWS: [Row; 72] = [
     Row { code: Code::AuthorizerTimeout, name: "AuthorizerTimeout", retry: true, http: 503, sentence: "The authorizer did not answer for this command: it was not executed, and may be sent again." },
     Row { code: Code::NumberTooOld, name: "NumberTooOld", retry: false, http: 409, sentence: "The number of this publish is below those that the node remembers of its publisher: whether it was published is not known." },
     Row { code: Code::RepeatUnknown, name: "RepeatUnknown", retry: false, http: 409, sentence: "The node cannot know whether this publish, which is sent again, was published before: it was not published now." },
+    Row { code: Code::SnapshotTooBig, name: "SnapshotTooBig", retry: false, http: 413, sentence: "Merged with this publish the subject's snapshot would be larger than the limit `snapshot_bytes_max`; nothing was published." },
     Row { code: Code::ShareExceeded, name: "ShareExceeded", retry: false, http: 507, sentence: "The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it." },
     Row { code: Code::RequestMalformed, name: "RequestMalformed", retry: false, http: 400, sentence: "The HTTP request is malformed or could be read in two ways." },
     Row { code: Code::PathUnknown, name: "PathUnknown", retry: false, http: 404, sentence: "There is nothing at this path." },

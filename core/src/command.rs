@@ -110,6 +110,10 @@ pub struct Publish<'a> {
     pub content: Cow<'a, [u8]>,
     /// None: the default, true but for a subject that a `reply_to` named.
     pub retain: Option<bool>,
+    /// Its JSON object is a patch: its members are merged into the subject's state. None: as the subject's pattern says.
+    pub merge: Option<bool>,
+    /// It removes the subject's snapshot; there is no content.
+    pub is_removal: bool,
     pub is_guaranteed: bool,
     pub key: Option<Cow<'a, str>>,
     /// None: it is not numbered.
@@ -235,6 +239,10 @@ pub struct MessageView<'a> {
     /// The pattern, on a wildcard subscription.
     pub pattern: Option<&'a str>,
     pub is_snapshot: bool,
+    /// It is a patch: its members go into the state that the client has. Otherwise it replaces that.
+    pub is_patch: bool,
+    /// The subject's snapshot was removed; the content is empty.
+    pub is_removal: bool,
 }
 
 /// What the server tells unasked.

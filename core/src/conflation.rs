@@ -1,9 +1,9 @@
-//! Conflation: what several messages of one subject become. The last content, for JSON objects the last value of each
-//! field, with the count and the position before the first. Owns merging; windows and their clock are the stream's.
+//! Conflation: what several messages of one subject become. The last content; patches are merged into what came before them. With the
+//! count and the position before the first. Owns merging; windows and their clock are the stream's.
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::json;
+use crate::json::{self, Nulls};
 use crate::message::{Kind, LogId, Message};
 use crate::position::Position;
 
@@ -12,6 +12,8 @@ use crate::position::Position;
 pub struct Part {
     /// The last of them.
     pub message: Arc<Message>,
+    /// All of them are patches: so is what they become, and it keeps nulls. Otherwise it replaces.
+    pub is_patch: bool,
     /// The merged content, where it differs from the last one's.
     pub merged: Option<Vec<u8>>,
     /// The arrival of the first of them.
@@ -44,6 +46,7 @@ impl Conflation {
             std::collections::hash_map::Entry::Vacant(free) => {
                 free.insert(Part {
                     message: Arc::clone(message),
+                    is_patch: message.is_patch,
                     merged: None,
                     first: message.arrival,
                     after: message.after().or_else(|| message.at().map(|_| message.place_before())),
@@ -69,10 +72,13 @@ impl Conflation {
 
 impl Part {
     fn add(&mut self, message: &Arc<Message>) {
-        if self.message.kind == Kind::Json && message.kind == Kind::Json {
-            self.merged = json::merge(self.content(), message.content());
+        if message.is_patch {
+            let old = if self.message.kind == Kind::Json { self.content() } else { b"" };
+            let nulls = if self.is_patch { Nulls::Keep } else { Nulls::Remove };
+            self.merged = json::merge(old, message.content(), nulls);
         } else {
             self.merged = None;
+            self.is_patch = false;
         }
         self.message = Arc::clone(message);
         self.count += 1;

@@ -9,9 +9,8 @@ mod write;
 
 use std::borrow::Cow;
 
-pub use merge::merge;
+pub use merge::{Nulls, merge};
 pub use scan::JsonFault;
-pub(crate) use scan::after_string;
 use scan::{Scan, Scanner, hex4};
 pub(crate) use write::{put_escaped, put_hex, put_number, put_string};
 

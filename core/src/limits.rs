@@ -139,7 +139,7 @@ pub struct Limits {
     pub log_age_ms_max: u64,
     /// Messages of all logs and snapshots; past it the largest of a few sampled logs lose their oldest, and at last their snapshot.
     pub logs_bytes_max: usize,
-    /// Largest merged snapshot of a subject; past it the last content alone is kept.
+    /// Largest merged snapshot of a subject; a publish past it is refused (4130).
     pub snapshot_bytes_max: usize,
     /// Age at which a snapshot expires; 0 keeps it.
     pub snapshot_age_ms_max: u64,

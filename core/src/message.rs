@@ -63,6 +63,10 @@ pub struct Message {
     pub time_ms: u64,
     pub kind: Kind,
     pub is_retained: bool,
+    /// A JSON object whose members are merged into the state, top level only; null removes one.
+    pub is_patch: bool,
+    /// It removes the snapshot; its content is empty.
+    pub is_removal: bool,
     /// At most this QoS on MQTT: what its publisher's hop had.
     pub qos: Qos,
     pub(crate) content_bytes: u32,
@@ -145,6 +149,10 @@ pub struct Draft {
     pub(crate) subject: std::ops::Range<u32>,
     pub kind: Kind,
     pub is_retained: Option<bool>,
+    /// None: as the subject's pattern says.
+    pub merge: Option<bool>,
+    /// It removes the subject's snapshot.
+    pub is_removal: bool,
     pub is_guaranteed: bool,
     pub content_bytes: u32,
     pub(crate) reply_bytes: u16,
@@ -228,6 +236,8 @@ impl Draft {
             subject: 0..0,
             kind,
             is_retained: None,
+            merge: None,
+            is_removal: false,
             is_guaranteed: true,
             content_bytes: content.len() as u32,
             reply_bytes,
@@ -262,6 +272,7 @@ impl Draft {
         time_ms: u64,
         is_retained: bool,
     ) -> Message {
+        let is_patch = self.is_patch();
         let guaranteed = if place.is_some() { Qos::ExactlyOnce } else { Qos::AtMostOnce };
         let place = place.unwrap_or_default();
         Message {
@@ -274,6 +285,8 @@ impl Draft {
             time_ms,
             kind: self.kind,
             is_retained,
+            is_patch,
+            is_removal: self.is_removal,
             qos: self.mqtt.map_or(guaranteed, |mqtt| mqtt.qos),
             content_bytes: self.content_bytes.min(self.bytes.len() as u32),
             reply_bytes: self.reply_bytes,
@@ -282,6 +295,15 @@ impl Draft {
             accepted_us: place.accepted_us,
             bytes: std::mem::take(&mut self.bytes),
         }
+    }
+
+    pub(crate) fn content(&self) -> &[u8] {
+        self.bytes.get(..self.content_bytes as usize).unwrap_or(&[])
+    }
+
+    /// Whether its members are merged into the state: only those of a JSON object are.
+    pub(crate) fn is_patch(&self) -> bool {
+        self.merge == Some(true) && self.kind == Kind::Json && self.content().trim_ascii_start().starts_with(b"{")
     }
 
     /// The subject on which answers are awaited; empty none.

@@ -173,6 +173,8 @@ pub struct PatternSettings {
     pub log_age_ms_max: Option<u64>,
     /// False: no snapshot is kept.
     pub snapshot: Option<bool>,
+    /// Members of JSON objects are merged into the snapshot, unless a publish says otherwise.
+    pub merge: Option<bool>,
     /// The snapshot expires this long after its last message; 0 never.
     pub snapshot_age_ms_max: Option<u64>,
     /// A slow consumer gets one merged message a subject when it falls off the window.

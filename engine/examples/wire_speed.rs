@@ -56,6 +56,8 @@ fn main() {
             conflated: 0,
             pattern: None,
             is_snapshot: false,
+            is_patch: false,
+            is_removal: false,
         };
         let mut out = Vec::with_capacity(1 << 16);
         measure(&format!("write a message, {}", wire.name()), || {
@@ -69,9 +71,13 @@ Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-
         black_box(read_head(black_box(head), &limits).is_ok());
     });
     measure("merge two snapshots", || {
-        black_box(godwit_core::json::merge(black_box(content), black_box(content)));
+        black_box(godwit_core::json::merge(black_box(content), black_box(content), godwit_core::json::Nulls::Remove));
     });
     measure("merge one field", || {
-        black_box(godwit_core::json::merge(black_box(content), black_box(br#"{"bid":183.24}"#)));
+        black_box(godwit_core::json::merge(
+            black_box(content),
+            black_box(br#"{"bid":183.24}"#),
+            godwit_core::json::Nulls::Remove,
+        ));
     });
 }

@@ -36,6 +36,14 @@ impl Publications {
         self.checks.push(check);
     }
 
+    /// Adds the removal of a subject's snapshot.
+    pub(crate) fn push_removal(&mut self, subject: &str) {
+        let mut draft = Draft::new(Kind::Text, b"", "", Arc::clone(&self.holder), NODE);
+        draft.is_removal = true;
+        self.batch.push(subject, draft);
+        self.checks.push(Ok(()));
+    }
+
     fn check(&self, kind: Kind, content: &[u8]) -> Result<(), Code> {
         if content.len() > self.bytes_max {
             return Err(Code::MessageTooBig);

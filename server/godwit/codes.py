@@ -55,6 +55,7 @@ class Code(IntEnum):
     AUTHORIZER_TIMEOUT = 4125
     NUMBER_TOO_OLD = 4128
     REPEAT_UNKNOWN = 4129
+    SNAPSHOT_TOO_BIG = 4130
     SHARE_EXCEEDED = 4131
     REQUEST_MALFORMED = 4150
     PATH_UNKNOWN = 4151
@@ -268,6 +269,10 @@ CODES: dict[int, CodeFacts] = {
     Code.REPEAT_UNKNOWN: CodeFacts(
         4129, "RepeatUnknown", False, 409,
         "The node cannot know whether this publish, which is sent again, was published before: it was not published now.",
+    ),
+    Code.SNAPSHOT_TOO_BIG: CodeFacts(
+        4130, "SnapshotTooBig", False, 413,
+        "Merged with this publish the subject's snapshot would be larger than the limit `snapshot_bytes_max`; nothing was published.",
     ),
     Code.SHARE_EXCEEDED: CodeFacts(
         4131, "ShareExceeded", False, 507,

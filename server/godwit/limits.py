@@ -182,7 +182,7 @@ LIMITS: tuple[Limit, ...] = (
           "Messages of all logs and snapshots; past it the largest of a few sampled logs lose their oldest, and at last their snapshot."),
     Limit("snapshot_bytes_max", 1_048_576, 0, 67_108_864,
           "subject", "",
-          "Largest merged snapshot of a subject; past it the last content alone is kept."),
+          "Largest merged snapshot of a subject; a publish past it is refused (4130)."),
     Limit("snapshot_age_ms_max", 0, 0, 31_536_000_000,
           "subject", "",
           "Age at which a snapshot expires; 0 keeps it."),

@@ -92,7 +92,9 @@ class Message:
     """One message as a subscriber gets it.
 
     `position` is None for a standard message (not guaranteed). `after` is where a subscriber must stand to have missed
-    nothing: the position before, unless several messages became one (`conflated`) or numbering skips.
+    nothing: the position before, unless several messages became one (`conflated`) or numbering skips. The content
+    replaces the subject's state, unless it `is_patch`: then its members go into it, and null removes one. `is_removal`:
+    the snapshot was removed.
     """
 
     subject: str
@@ -105,6 +107,8 @@ class Message:
     pattern: str | None = None
     conflated: int = 0
     is_snapshot: bool = False
+    is_patch: bool = False
+    is_removal: bool = False
 
     def json(self) -> Any:
         """The content read as JSON; raises ValueError where it is none."""

@@ -107,11 +107,13 @@ def command_of(read: dict[str, Any]) -> Command | None:
         case {"unsubscribe": selector}:
             return Unsubscribe(id, selector)
         case {"publish": subject}:
-            kind, content = content_of(read)
+            is_removal = read.get("removed", False)
+            kind, content = (Kind.TEXT, b"") if is_removal else content_of(read)
             ack = Ack(read["ack"]) if "ack" in read else None
             options = (read.get("key"), read.get("reply_to"), read.get("retain"), read.get("guaranteed", True), ack)
             numbered = (read.get("number"), read.get("floor", 0), read.get("again", False))
-            return Publish(id, Draft(subject, kind, content, *options), False, *numbered)
+            draft = Draft(subject, kind, content, *options, read.get("merge"), is_removal)
+            return Publish(id, draft, False, *numbered)
         case {"ping": True}:
             return Ping(id)
         case {"watch": selector}:

@@ -145,3 +145,11 @@ async def test_a_client_that_ends_its_half_still_reads_its_answers(node: NodePro
 async def test_a_wrong_method_says_which_are_right(node: NodeProcess) -> None:
     answer = await tell(node, get("Connection: close", target=PATH).replace("GET", "PUT", 1).encode())
     assert b"\r\nAllow: GET, HEAD, POST, OPTIONS\r\n" in answer
+
+
+async def test_delete_removes_a_snapshot_once(node: NodeProcess) -> None:
+    target = "/v1/snapshot?subject=/http/removed"
+    publish = post("Content-Length: 1", body="x", target="/v1/messages?subject=/http/removed")
+    delete = get(target=target).replace("GET", "DELETE", 1)
+    requests = [publish, get(target=target), delete, get(target=target), delete, get("Connection: close")]
+    assert statuses(await tell(node, "".join(requests).encode())) == [201, 200, 201, 404, 404, 200]

@@ -74,14 +74,37 @@ async def test_positions_follow_each_other_and_messages_come_in_their_order(clie
     assert [each.position.sequence for each in published if each.position] == list(range(1, 501))
 
 
-async def test_new_subscriber_is_given_the_union_of_the_latest_fields(client: Client) -> None:
-    await client.publish("/a/b", {"x": 1, "y": 1})
-    await client.publish("/a/b", {"y": 2})
+async def test_new_subscriber_is_given_the_last_retained_message(client: Client) -> None:
+    await client.publish("/a/b", {"error": "disk full"})
+    await client.publish("/a/b", {"status": "ok"})
     await client.publish("/a/b", {"z": 9}, retain=False)
     for selector in ("/a/b", "/a/*"):
         [message] = await take(client.subscribe(selector), 1)
-        assert message.is_snapshot and message.json() == {"x": 1, "y": 2}
+        assert message.is_snapshot and message.json() == {"status": "ok"}
         assert message.position is not None and message.position.sequence == 3
+
+
+async def test_patches_are_merged_into_the_snapshot_and_say_so(client: Client) -> None:
+    live = client.subscribe("/a/b", snapshot=False)
+    await live.joined()
+    await client.publish("/a/b", {"x": 1, "y": 1, "z": 1})
+    await client.publish("/a/b", {"y": 2, "z": None}, merge=True)
+    whole, patch = await take(live, 2)
+    assert (whole.is_patch, patch.is_patch) == (False, True)
+    assert patch.json() == {"y": 2, "z": None}
+    [message] = await take(client.subscribe("/a/*"), 1)
+    assert message.is_snapshot and not message.is_patch and message.json() == {"x": 1, "y": 2}
+
+
+async def test_a_removed_snapshot_is_told_and_gone(client: Client) -> None:
+    await client.publish("/a/b", {"on": True})
+    live = client.subscribe("/a/b", snapshot=False)
+    await live.joined()
+    removed = await client.remove_snapshot("/a/b")
+    [message] = await take(live, 1)
+    assert message.is_removal and (message.position, message.content) == (removed.position, b"")
+    with pytest.raises(CommandRefused, match="SnapshotMissing"):
+        await client.remove_snapshot("/a/b")
 
 
 async def test_live_only_and_last_and_after_choose_where_to_begin(client: Client) -> None:
@@ -123,7 +146,7 @@ async def test_place_that_cannot_be_served_is_a_gap_and_the_snapshot(client: Cli
 async def test_conflated_subscriber_gets_one_message_a_window(client: Client) -> None:
     subscription = client.subscribe("/a/b", conflate_ms=200)
     await subscription.joined()
-    await asyncio.gather(*(client.publish("/a/b", {f"k{number}": number}) for number in range(20)))
+    await asyncio.gather(*(client.publish("/a/b", {f"k{number}": number}, merge=True) for number in range(20)))
     merged: dict[str, int] = {}
     count = 0
     while count < 20:

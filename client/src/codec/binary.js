@@ -79,10 +79,11 @@ export class BinaryEncoding {
     const after = flags & 0x10 ? readAfter(reader, position) : null;
     const conflated = flags & 0x20 ? reader.varint() : 0;
     const replyTo = flags & 0x40 ? reader.string() : null;
-    const kind = KINDS[flags & 0x03];
+    const more = (flags & 0x03) === 0x03 ? reader.byte() : flags & 0x03;
+    const kind = KINDS[more & 0x03];
     if (kind === undefined) throw new RangeError("an unknown kind of content");
-    const isSnapshot = (flags & 0x04) !== 0;
-    const fields = { position, after, timeMs, replyTo, pattern: announced.pattern, conflated, isSnapshot };
+    const facts = { isSnapshot: (flags & 0x04) !== 0, isPatch: (more & 0x04) !== 0, isRemoval: (more & 0x08) !== 0 };
+    const fields = { position, after, timeMs, replyTo, pattern: announced.pattern, conflated, ...facts };
     return new Message(announced.subject, kind, new BytesBody(reader.rest()), fields);
   }
 }

@@ -45,6 +45,8 @@ import { utf8Length } from "../content.js";
  * @property {string | null} [key]
  * @property {string | null} [replyTo]
  * @property {boolean | null} [retain] null: the server's default
+ * @property {boolean | null} [merge] null: as the subject's pattern says
+ * @property {boolean} [isRemoval] it removes the subject's snapshot, and has no content
  * @property {boolean} [guaranteed]
  * @property {Ack | null} [ack]
  */
@@ -65,6 +67,8 @@ export class Draft {
     this.key = fields.key ?? null;
     this.replyTo = fields.replyTo ?? null;
     this.retain = fields.retain ?? null;
+    this.merge = fields.merge ?? null;
+    this.isRemoval = fields.isRemoval ?? false;
     this.guaranteed = fields.guaranteed ?? true;
     this.ack = fields.ack ?? null;
   }

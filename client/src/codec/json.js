@@ -90,9 +90,11 @@ function subscribeObject({ id, selector, resumePoint, choice }) {
 function writePublish({ id, draft, numbered = null }) {
   /** @type {Read} */
   const written = { id, publish: draft.subject };
-  if (draft.kind === "text") written["text"] = draft.content;
+  if (draft.isRemoval) written["removed"] = true;
+  else if (draft.kind === "text") written["text"] = draft.content;
   else if (typeof draft.content !== "string") written["bytes"] = toBase64(draft.content);
   if (draft.retain !== null) written["retain"] = draft.retain;
+  if (draft.merge !== null) written["merge"] = draft.merge;
   if (!draft.guaranteed) written["guaranteed"] = false;
   if (numbered !== null) {
     written["number"] = numbered.number;
@@ -192,6 +194,8 @@ function readMessage(read, subject, frame, place, size) {
     pattern: textIn(read, "pattern"),
     conflated: numberIn(read, "conflated") ?? 0,
     isSnapshot: flagIn(read, "snapshot"),
+    isPatch: flagIn(read, "merge"),
+    isRemoval: flagIn(read, "removed"),
   };
   if ("content" in read) {
     const body = new ParsedBody(read["content"], () => sourceOf(frame, place, "content"), size);

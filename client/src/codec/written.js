@@ -87,8 +87,9 @@ function writeSubscribe(writer, { selector, resumePoint, choice }) {
  */
 function writePublish(writer, { draft, numbered = null }) {
   const retain = draft.retain === null ? 0 : draft.retain ? 1 : 2;
+  const kind = KINDS.indexOf(draft.kind);
   writer.byte(
-    KINDS.indexOf(draft.kind) |
+    (draft.merge === null && !draft.isRemoval ? kind : 0x03) |
       (draft.key !== null ? 0x04 : 0) |
       (draft.replyTo !== null ? 0x08 : 0) |
       (draft.guaranteed ? 0 : 0x10) |
@@ -101,5 +102,7 @@ function writePublish(writer, { draft, numbered = null }) {
   if (draft.replyTo !== null) writer.string(draft.replyTo);
   if (numbered !== null) writer.varint(numbered.number);
   if (numbered !== null) writer.varint(numbered.floor);
+  const more = (draft.merge === null ? 0 : draft.merge ? 0x04 : 0x20) | (draft.isRemoval ? 0x08 : 0);
+  if (more !== 0) writer.byte(kind | more);
   writer.rest(typeof draft.content === "string" ? encodeText(draft.content) : draft.content);
 }

@@ -82,10 +82,11 @@ function commandOf(read, text, place) {
     return { verb: "subscribe", id, selector: read.subscribe, resumePoint: new ResumePoint(new Map(places), read.since), choice };
   }
   if ("publish" in read) {
-    const { key, reply_to: replyTo, retain, guaranteed, ack } = read;
-    const fields = { key, replyTo, retain, guaranteed, ack };
+    const { key, reply_to: replyTo, retain, merge, guaranteed, ack } = read;
+    const fields = { key, replyTo, retain, merge, guaranteed, ack };
     const { number, floor = 0, again: isAgain = false } = read;
     const numbered = number === undefined ? null : { number, floor, isAgain };
+    if ("removed" in read) return { verb: "publish", id, draft: new Draft(read.publish, "text", "", { ...fields, isRemoval: true }), numbered };
     if ("text" in read) return { verb: "publish", id, draft: new Draft(read.publish, "text", read.text, fields), numbered };
     if ("bytes" in read) return { verb: "publish", id, draft: new Draft(read.publish, "bytes", fromBase64(read.bytes), fields), numbered };
     return { verb: "publish", id, draft: new Draft(read.publish, "json", sourceOf(text, place, "content"), fields), numbered };

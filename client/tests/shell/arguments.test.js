@@ -60,6 +60,7 @@ const BAD = {
     ...[-1, true, "1", null, NaN].map((timeoutMs) => ["/good", 1, { timeoutMs }]),
     ...UNKNOWN.map((unknown) => ["/good", 1, unknown]),
   ],
+  removeSnapshot: NO_SUBJECT.map((value) => [value]),
   setToken: [1, "", SURROGATE, null, undefined].map((value) => [value]),
   reply: [[null, 1], ["/a", 1], [{}, 1]],
   watch: [...NO_SUBJECT.map((value) => [value]), ...NO_FUNCTION.map((value) => ["/good", value])],

@@ -111,6 +111,8 @@ fn a_binary_publish_is_read_and_a_malformed_one_refused() {
         kind: Kind::Json,
         content: b"{}".as_slice().into(),
         retain: Some(true),
+        merge: None,
+        is_removal: false,
         is_guaranteed: true,
         key: Some("k".into()),
         numbered: None,

@@ -17,6 +17,7 @@ pub enum Method {
     Get,
     Head,
     Post,
+    Delete,
     Options,
     /// Known to HTTP, taken nowhere here.
     Other,
@@ -159,8 +160,9 @@ fn parse_head<'a>(bytes: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Resul
         "GET" => Method::Get,
         "HEAD" => Method::Head,
         "POST" => Method::Post,
+        "DELETE" => Method::Delete,
         "OPTIONS" => Method::Options,
-        "PUT" | "DELETE" | "PATCH" | "TRACE" | "CONNECT" | "QUERY" => Method::Other,
+        "PUT" | "PATCH" | "TRACE" | "CONNECT" | "QUERY" => Method::Other,
         _ => return Err(refuse(Code::MethodUnknown, "")),
     };
     let target = request.path.unwrap_or("");

@@ -10,6 +10,7 @@ use crate::codes::Code;
 use crate::command::{Ack, Publish, Refusal, Subscribe};
 use crate::json::{self, Members};
 use crate::limits::{FRAME_BYTES_MIN, FRAME_BYTES_TOP, KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX};
+use crate::message::Kind;
 use crate::position::{Position, ResumeToken};
 use crate::subject::Selector;
 
@@ -142,12 +143,14 @@ pub fn has_subject(head: &Head<'_>) -> bool {
 /// # Errors
 /// What is wrong with its parameters or its body.
 pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Result<Publish<'a>, Refusal> {
-    let (mut subject, mut retain, mut guaranteed, mut ack, mut reply_to) = (None, None, None, None, None);
+    let (mut subject, mut retain, mut merge) = (None, None, None);
+    let (mut guaranteed, mut ack, mut reply_to) = (None, None, None);
     for pair in pairs(head.query) {
         let (name, value) = pair?;
         match name {
             "subject" => set(&mut subject, name, value)?,
             "retain" => set(&mut retain, name, truth(name, &value)?)?,
+            "merge" => set(&mut merge, name, truth(name, &value)?)?,
             "guaranteed" => set(&mut guaranteed, name, truth(name, &value)?)?,
             "reply_to" => set(&mut reply_to, name, value)?,
             "ack" => {
@@ -168,11 +171,33 @@ pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Res
         kind,
         content: Cow::Borrowed(content),
         retain,
+        merge,
+        is_removal: false,
         is_guaranteed: guaranteed.unwrap_or(true),
         numbered: None,
         key: head.idempotency_key.map(read_key).transpose()?,
         reply_to,
         ack: ack.unwrap_or(Ack::Cached),
+    })
+}
+
+/// The removal that a DELETE of a snapshot is.
+///
+/// # Errors
+/// What is wrong with its parameters.
+pub fn read_removal<'a>(head: &Head<'a>) -> Result<Publish<'a>, Refusal> {
+    Ok(Publish {
+        subject: read_subject(head)?,
+        kind: Kind::Text,
+        content: Cow::Borrowed(b""),
+        retain: None,
+        merge: None,
+        is_removal: true,
+        is_guaranteed: true,
+        key: head.idempotency_key.map(read_key).transpose()?,
+        numbered: None,
+        reply_to: None,
+        ack: Ack::Cached,
     })
 }
 

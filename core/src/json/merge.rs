@@ -54,45 +54,58 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether two objects have the same keys in the same order, as written: what most publishers' messages are to each other.
-fn have_same_keys(old: &str, new: &str) -> bool {
+/// What becomes of members whose value is null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// They stay: the result is a patch, and they are yet to remove something.
+    Keep,
+    /// They are left out: the result is a whole state.
+    Remove,
+}
+
+/// Whether `new` is the union already: it has the same keys as `old` in the same order, and no null that is to be removed.
+fn is_union(old: &str, new: &str, nulls: Nulls) -> bool {
     let (mut olds, mut news) = (Members::new(old, usize::MAX), Members::new(new, usize::MAX));
     loop {
         match (olds.next(), news.next()) {
             (None, None) => return true,
-            (Some(Ok(old)), Some(Ok(new))) if old.0 == new.0 => {}
+            (Some(Ok(old)), Some(Ok(new))) if old.0 == new.0 && (nulls == Nulls::Keep || new.1 != "null") => {}
             _ => return false,
         }
     }
 }
 
-/// The union of the latest fields of two JSON texts: `old`'s fields in their order, with `new`'s values where it has them,
-/// then `new`'s other fields. None when it is `new` itself: either is no object, or `new` has every field of `old`.
+/// The union of the latest members of two JSON texts: `old`'s members in their order, with `new`'s values where it has them,
+/// then `new`'s other members. An `old` that is no object counts as one without members. None when it is `new` itself: `new` is no object, or has
+/// every member of `old` and none to be removed.
 #[must_use]
-pub fn merge(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+pub fn merge(old: &[u8], new: &[u8], nulls: Nulls) -> Option<Vec<u8>> {
     let is_object = |bytes: &[u8]| bytes.trim_ascii_start().starts_with(b"{");
-    if !is_object(old) || !is_object(new) {
+    if !is_object(new) {
         return None;
     }
-    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
-    if have_same_keys(old, new) {
+    let (old, new) =
+        (std::str::from_utf8(if is_object(old) { old } else { b"{}" }).ok()?, std::str::from_utf8(new).ok()?);
+    if is_union(old, new, nulls) {
         return None;
     }
     let mut union = Fields::read(old)?;
     let latest = Fields::read(new)?;
-    if union.rows.iter().all(|row| latest.place(row.0).is_some()) {
+    let is_kept = |value: &str| nulls == Nulls::Keep || value != "null";
+    let has_all = union.rows.iter().all(|row| latest.place(row.0).is_some());
+    if has_all && latest.rows.iter().all(|row| is_kept(row.1)) {
         return None;
     }
     for (key, value) in &latest.rows {
         union.put(key, value);
     }
     let mut out = Vec::with_capacity(old.len() + new.len());
-    for (place, (key, value)) in union.rows.iter().enumerate() {
-        out.extend_from_slice(if place == 0 { b"{\"" } else { b",\"" });
+    for (key, value) in union.rows.iter().filter(|row| is_kept(row.1)) {
+        out.extend_from_slice(if out.is_empty() { b"{\"" } else { b",\"" });
         out.extend_from_slice(key.as_bytes());
         out.extend_from_slice(b"\":");
         out.extend_from_slice(value.as_bytes());
     }
-    out.push(b'}');
+    out.extend_from_slice(if out.is_empty() { b"{}" } else { b"}" });
     Some(out)
 }

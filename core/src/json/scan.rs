@@ -273,18 +273,6 @@ pub(super) fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.iter().try_fold(0, |unit, &b| Some(unit << 4 | (b as char).to_digit(16)?))
 }
 
-/// What follows a string of valid JSON whose first quote stands before `rest`.
-#[inline]
-pub(crate) fn after_string(mut rest: &[u8]) -> &[u8] {
-    loop {
-        rest = rest.get(plain_bytes(rest, 0)..).unwrap_or_default();
-        match rest.first() {
-            Some(b'"') | None => return rest.get(1..).unwrap_or_default(),
-            Some(_) => rest = rest.get(2..).unwrap_or_default(), // an escape
-        }
-    }
-}
-
 /// How many bytes from `at` on come before the next quote, backslash or control character, eight at a time.
 #[inline(always)]
 pub(super) fn plain_bytes(bytes: &[u8], at: usize) -> usize {

@@ -10,7 +10,7 @@ use crate::codes::Code;
 use crate::command::Ack;
 use crate::journal::MessageRow;
 use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
-use crate::message::{Batch, Draft, Kind, LogId, Message};
+use crate::message::{Batch, Draft, LogId, Message};
 use crate::mqtt::Qos;
 use crate::position::{Now, Position};
 use crate::subject::{check_publish_subject, check_topic, is_dispatch, is_own};
@@ -72,6 +72,9 @@ impl Node {
             draft.ack = if self.policy(subject).acks_mqtt_from_disk { Ack::Disk } else { Ack::Cached };
         }
         self.check_ack(draft)?;
+        if draft.merge.is_none() && self.policies.has_merge() {
+            draft.merge = Some(self.policy(subject).merges);
+        }
         let keyed = match &draft.key {
             None => self.check_number(subject, draft, now)?,
             Some(key) => self.check_key(subject, draft, key, now)?,
@@ -115,7 +118,7 @@ impl Node {
             return Err(Code::KeyInvalid);
         }
         let scope = self.keys.scope(&draft.holder, subject, key);
-        let shape = [draft.kind as u8, u8::from(draft.is_guaranteed)];
+        let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, draft.is_patch(), draft.is_removal)];
         let content = self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes]);
         match self.keys.find(scope, now.mono_ms) {
             None => Ok(Some(Keyed::New { scope, content })),
@@ -128,7 +131,8 @@ impl Node {
     fn check_number(&mut self, subject: &str, draft: &Draft, now: Now) -> Result<Option<Keyed>, Code> {
         let Some((publisher, numbered)) = &draft.numbered else { return Ok(None) };
         let scope = self.keys.scope_of_publisher(&draft.holder, publisher);
-        let content = self.digest_of_numbered(draft.kind, subject, draft.content_bytes, &draft.bytes);
+        let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, draft.is_patch(), draft.is_removal)];
+        let content = self.digest_of_numbered(shape, subject, draft.content_bytes, &draft.bytes);
         if let Some(known) = self.publishers.find(scope, *numbered, content)? {
             return Ok(Some(Keyed::Repeat(known)));
         }
@@ -138,14 +142,17 @@ impl Node {
     }
 
     /// What a publish that is sent again must have in common with the first.
-    pub(super) fn digest_of_numbered(&self, kind: Kind, subject: &str, content_bytes: u32, bytes: &[u8]) -> u128 {
-        self.keys.digest(&[&[kind as u8], subject.as_bytes(), &content_bytes.to_le_bytes(), bytes])
+    pub(super) fn digest_of_numbered(&self, shape: [u8; 2], subject: &str, content_bytes: u32, bytes: &[u8]) -> u128 {
+        self.keys.digest(&[&shape, subject.as_bytes(), &content_bytes.to_le_bytes(), bytes])
     }
 
     /// A guaranteed message: numbered in its log, and written down where there is a journal.
     fn accept_guaranteed(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64, u64), Code> {
         let known = self.names.find(subject);
         if known.is_none() {
+            if draft.is_removal && draft.mqtt.is_none() {
+                return Err(Code::SnapshotMissing);
+            }
             check_subject_of(subject, draft)?;
         }
         let cost = size_of::<Message>() + 2 * size_of::<usize>() + draft.bytes.len();
@@ -158,7 +165,18 @@ impl Node {
         };
         self.note_reply(draft);
         if let Some(log) = self.names.get(id) {
-            take(&log.published, self.policies.get(log.policy).publishes, draft, now)?;
+            let policy = self.policies.get(log.policy);
+            // A removal over MQTT is a message like any other there.
+            let is_missing = log.latest.is_none() && !self.unseen.concerns(id.slot);
+            if draft.is_removal && is_missing && draft.mqtt.is_none() && draft.connection != NODE {
+                return Err(Code::SnapshotMissing);
+            }
+            take(&log.published, policy.publishes, draft, now)?;
+            let is_state = draft.is_retained.unwrap_or(!log.is_reply) && policy.keeps_snapshot;
+            let bytes_max = self.limits.snapshot_bytes_max;
+            if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
+                return Err(Code::SnapshotTooBig);
+            }
         }
         let arrival = self.numbered() + 1;
         let unseen = self.unseen.number(id.slot);
@@ -166,7 +184,7 @@ impl Node {
         let mut place = log.next();
         place.sequence = unseen.map_or(place.sequence, |last| last + 1);
         place.accepted_us = self.accepted_us;
-        let is_retained = draft.is_retained.unwrap_or(!log.is_reply);
+        let is_retained = draft.is_removal || draft.is_retained.unwrap_or(!log.is_reply);
         let policy = self.policies.get(log.policy);
         let has_journal = self.journal.as_ref().is_some_and(|journal| !journal.is_failing());
         let needs_disk = policy.shows_journaled && has_journal;
@@ -186,16 +204,26 @@ impl Node {
                 needs_disk: needs_disk || draft.ack == Ack::Disk,
             });
         }
-        let clears = clears_snapshot(&message, draft.mqtt.is_some());
-        Ok((at, arrival, self.offer(message, needs_disk, clears)))
+        Ok((at, arrival, self.offer(message, needs_disk)))
     }
 
-    /// A standard message: into the feed alone.
+    /// A standard message: into the feed alone, and into the snapshot if it asks for that.
     fn pass(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<u64, Code> {
+        let asks_state = draft.is_retained == Some(true);
+        if asks_state {
+            self.make_state_room(subject, draft)?;
+        }
         let known = self.names.find(subject).and_then(|id| Some((id, self.names.get(id)?)));
+        let mut is_state = false;
         let (id, name, mask) = match known {
             Some((id, log)) => {
-                take(&log.published, self.policies.get(log.policy).publishes, draft, now)?;
+                let policy = self.policies.get(log.policy);
+                take(&log.published, policy.publishes, draft, now)?;
+                is_state = asks_state && policy.keeps_snapshot;
+                let bytes_max = self.limits.snapshot_bytes_max;
+                if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
+                    return Err(Code::SnapshotTooBig);
+                }
                 (id, Arc::clone(&log.subject), log.listeners.mask())
             }
             None => {
@@ -207,15 +235,27 @@ impl Node {
         self.note_reply(draft);
         self.counts.accepted += 1;
         let mask = mask | self.directory.mask(subject);
-        if mask == 0 && self.tap.is_none() {
+        if mask == 0 && self.tap.is_none() && !is_state {
             return Ok(0);
         }
         let arrival = self.numbered() + 1;
-        let message = Arc::new(draft.number(name, id, None, arrival, now.wall_ms, false));
+        let message = Arc::new(draft.number(name, id, None, arrival, now.wall_ms, is_state));
         if let Some(tap) = &mut self.tap {
             tap.hear(&message, &draft.holder);
         }
-        Ok(self.offer(message, false, false))
+        Ok(self.offer(message, false))
+    }
+
+    /// A log for a standard message that is to be the state, and room for it.
+    fn make_state_room(&mut self, subject: &str, draft: &Draft) -> Result<(), Code> {
+        if !self.make_room(size_of::<Message>() + 2 * size_of::<usize>() + draft.bytes.len()) {
+            return Err(Code::NodeBusy);
+        }
+        if self.names.find(subject).is_none() {
+            check_subject_of(subject, draft)?;
+            self.create_for(subject, self.owner_of_draft(draft))?;
+        }
+        Ok(())
     }
 
     /// Takes one publish from the rate of a subject that has no log.
@@ -287,9 +327,9 @@ enum Keyed {
     Numbered { scope: u128, content: u128, number: u64 },
 }
 
-/// Retained and without content, an MQTT message takes the retained message away.
-pub(super) fn clears_snapshot(message: &Message, is_mqtt: bool) -> bool {
-    message.is_retained && is_mqtt && message.content().is_empty()
+/// What of a publish, beside kind and content, must be the same under one key.
+pub(super) fn traits_of(is_guaranteed: bool, is_patch: bool, is_removal: bool) -> u8 {
+    u8::from(is_guaranteed) | u8::from(is_patch) << 1 | u8::from(is_removal) << 2
 }
 
 fn check_subject_of(subject: &str, draft: &Draft) -> Result<(), Code> {

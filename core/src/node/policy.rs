@@ -20,6 +20,8 @@ pub struct Policy {
     pub log_age_ms_max: u64,
     /// False: no snapshot is kept.
     pub keeps_snapshot: bool,
+    /// Members of JSON objects are merged into the snapshot.
+    pub merges: bool,
     /// 0: it does not expire.
     pub snapshot_age_ms_max: u64,
     pub conflates_when_slow: bool,
@@ -45,6 +47,7 @@ pub(super) struct Policies {
     basis: Policy,
     burst_ms: u64,
     reply_age_ms_max: u64,
+    has_merge: bool,
     known: Vec<Policy>,
 }
 
@@ -64,6 +67,7 @@ impl Policies {
             patterns,
             burst_ms: settings.limits.burst_ms_max,
             reply_age_ms_max: settings.limits.reply_age_ms_max,
+            has_merge: settings.patterns.iter().any(|one| one.merge == Some(true)),
             known: vec![basis.clone()],
             basis,
         }
@@ -73,7 +77,7 @@ impl Policies {
     pub(super) fn replace(&mut self, settings: &Settings, ages: &mut Ages) {
         let fresh = Self::new(settings, ages);
         (self.patterns, self.basis, self.burst_ms) = (fresh.patterns, fresh.basis, fresh.burst_ms);
-        self.reply_age_ms_max = fresh.reply_age_ms_max;
+        (self.reply_age_ms_max, self.has_merge) = (fresh.reply_age_ms_max, fresh.has_merge);
     }
 
     /// The number of the subject's policy; `is_reply`: it was first named as the place for replies.
@@ -104,6 +108,11 @@ impl Policies {
         count.map_or_else(Rate::default, |count| Rate::per_second(u64::from(count), self.burst_ms))
     }
 
+    /// Whether any pattern merges.
+    pub(super) fn has_merge(&self) -> bool {
+        self.has_merge
+    }
+
     pub(super) fn get(&self, number: u16) -> &Policy {
         self.known.get(usize::from(number)).unwrap_or(&self.basis)
     }
@@ -124,6 +133,7 @@ impl Policies {
                 policy.log_age_ms_max = age_ms;
             }
             policy.keeps_snapshot = one.snapshot.unwrap_or(policy.keeps_snapshot);
+            policy.merges = one.merge.unwrap_or(policy.merges);
             policy.snapshot_age_ms_max = one.snapshot_age_ms_max.unwrap_or(policy.snapshot_age_ms_max);
             policy.conflates_when_slow = one.conflate_when_slow.unwrap_or(policy.conflates_when_slow);
             policy.hold_ms = one.hold_ms.unwrap_or(policy.hold_ms);
@@ -168,6 +178,7 @@ fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
         log_messages_max: limits.log_messages_max.max(1),
         log_age_ms_max: limits.log_age_ms_max,
         keeps_snapshot: true,
+        merges: false,
         snapshot_age_ms_max: limits.snapshot_age_ms_max,
         conflates_when_slow: false,
         hold_ms: 0,

@@ -29,6 +29,7 @@ pub(super) struct Item<'a> {
     pub reply_to: Option<&'a str>,
     pub conflated: u32,
     pub is_snapshot: bool,
+    pub is_patch: bool,
     /// The message it is made of; of several, the last.
     pub source: &'a Message,
 }
@@ -47,6 +48,7 @@ impl<'a> Item<'a> {
             reply_to: message.reply_to(),
             conflated: 0,
             is_snapshot: false,
+            is_patch: message.is_patch,
             source: message,
         }
     }
@@ -57,6 +59,7 @@ impl<'a> Item<'a> {
         Self {
             after: if is_many { part.after } else { message.after() },
             content: part.content(),
+            is_patch: part.is_patch,
             conflated: if is_many { part.count } else { 0 },
             ..Self::message(message)
         }
@@ -92,6 +95,8 @@ fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
         conflated: item.conflated,
         pattern: stream.pattern(),
         is_snapshot: item.is_snapshot,
+        is_patch: item.is_patch,
+        is_removal: item.source.is_removal && !item.is_snapshot,
     };
     let begin = out.len();
     codec::push(stream.wire, out, &Push::Message(view));

@@ -227,6 +227,7 @@ impl Shard {
             reply_to: snapshot.reply_to(),
             conflated: 0,
             is_snapshot: true,
+            is_patch: false,
             source: &snapshot.last,
         };
         let mut told = Told::version(cursor.announced);

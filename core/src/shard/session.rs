@@ -244,6 +244,8 @@ impl Shard {
         let holder = Arc::clone(&access.holder);
         let mut draft = Draft::new(publish.kind, &publish.content, reply_to, holder, socket);
         draft.is_retained = publish.retain;
+        draft.merge = publish.merge;
+        draft.is_removal = publish.is_removal;
         draft.is_guaranteed = publish.is_guaranteed;
         draft.key = publish.key.as_ref().map(|key| key.as_bytes().into());
         draft.numbered = numbered;

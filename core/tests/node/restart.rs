@@ -44,6 +44,7 @@ fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
     let mut kept = KeptMessage::new(run, offset, Arc::clone(&message.subject), message.at().unwrap());
     (kept.arrival, kept.time_ms, kept.kind, kept.is_retained) =
         (message.arrival, message.time_ms, message.kind, message.is_retained);
+    (kept.is_patch, kept.is_removal) = (message.is_patch, message.is_removal);
     (kept.holder, kept.key) = (Arc::clone(&row.holder), row.key.clone());
     kept.carry(message.content(), "", &[])
 }
@@ -281,6 +282,7 @@ fn keys_and_snapshots_come_back() {
     let keyed = |content: &str| {
         let mut draft = draft(content);
         draft.key = Some(b"k1".as_slice().into());
+        draft.merge = Some(true);
         draft
     };
     publish(&mut node, "/a/1", draft(r#"{"x":1,"y":1}"#), at_ms(1));

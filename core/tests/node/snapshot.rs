@@ -1,7 +1,9 @@
 //! The snapshot against a plain union of fields: retained messages only, the newest value of each field, the head of the log
 //! beside it, gone when it is too old or when the subject keeps none.
+use godwit_core::codes::Code;
 use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind};
+use godwit_core::node::Outcome;
 use godwit_core::settings::PatternSettings;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -20,7 +22,12 @@ fn any_content() -> impl Strategy<Value = Content> {
     let field = (prop::sample::select(vec!["a", "b", "c", "d\"e", "é"]), 0..100_i32);
     let object = prop::collection::vec(field, 0..4)
         .prop_map(|fields| {
-            fields.into_iter().map(|(name, value)| (name.to_owned(), json!({"v": [value, "}"]}))).collect()
+            fields
+                .into_iter()
+                .map(|(name, value)| {
+                    (name.to_owned(), if value % 4 == 0 { Value::Null } else { json!({"v": [value, null, "}"]}) })
+                })
+                .collect()
         })
         .prop_map(|map: Map<String, Value>| Content::Json(Value::Object(map)));
     prop_oneof![
@@ -34,6 +41,7 @@ fn any_content() -> impl Strategy<Value = Content> {
 struct Publish {
     content: Content,
     retain: Option<bool>,
+    merge: Option<bool>,
     is_guaranteed: bool,
     pass_ms: u64,
 }
@@ -42,35 +50,45 @@ fn any_publish() -> impl Strategy<Value = Publish> {
     (
         any_content(),
         prop::option::weighted(0.3, any::<bool>()),
+        prop::option::weighted(0.6, any::<bool>()),
         prop::bool::weighted(0.9),
         prop_oneof![9 => 0..50_u64, 1 => 0..2_000_u64],
     )
-        .prop_map(|(content, retain, is_guaranteed, pass_ms)| Publish { content, retain, is_guaranteed, pass_ms })
+        .prop_map(|(content, retain, merge, is_guaranteed, pass_ms)| Publish {
+            content,
+            retain,
+            merge,
+            is_guaranteed,
+            pass_ms,
+        })
 }
 
-/// A newer content over an older state.
-fn unite(old: Option<Content>, new: Content) -> Content {
-    match (old, new) {
-        (Some(Content::Json(Value::Object(mut old))), Content::Json(Value::Object(new))) => {
-            old.extend(new);
-            Content::Json(Value::Object(old))
-        }
-        (_, new) => new,
+/// A newer content over an older state: it replaces, unless it is a patch.
+fn unite(old: Option<Content>, new: Content, merges: bool) -> Content {
+    let Content::Json(Value::Object(new)) = new else { return new };
+    if !merges {
+        return Content::Json(Value::Object(new));
     }
+    let mut state = if let Some(Content::Json(Value::Object(old))) = old { old } else { Map::new() };
+    state.extend(new);
+    state.retain(|_, value| !value.is_null());
+    Content::Json(Value::Object(state))
 }
 
 proptest! {
     #![proptest_config(cases(1_000))]
 
     #[test]
-    fn the_snapshot_is_the_union_of_the_latest_fields(
+    fn the_snapshot_is_the_last_retained_message_with_patches_merged(
         publishes in prop::collection::vec(any_publish(), 1..40),
         expires in any::<bool>(),
+        merges in any::<bool>(),
     ) {
         let mut node = new_node(|settings| {
             settings.limits.log_messages_max = 3;
             settings.patterns = vec![PatternSettings {
                 pattern: "/a/*".into(),
+                merge: merges.then_some(true),
                 snapshot_age_ms_max: expires.then_some(AGE_MS),
                 ..PatternSettings::default()
             }];
@@ -96,12 +114,13 @@ proptest! {
             };
             let mut draft = Draft::new(kind, text.as_bytes(), "", Holder::new("", "basic", "me"), 1);
             draft.is_retained = one.retain;
+            draft.merge = one.merge;
             draft.is_guaranteed = one.is_guaranteed;
             publish(&mut node, "/a/b", draft, at_ms(ms));
             count += u64::from(one.is_guaranteed);
-            if one.is_guaranteed && one.retain != Some(false) {
+            if one.retain.unwrap_or(one.is_guaranteed) {
                 last_ms = ms;
-                state = Some(unite(state.take(), one.content));
+                state = Some(unite(state.take(), one.content, one.merge.unwrap_or(merges)));
             }
             let Some(log) = node.find("/a/b") else { continue };
             let snapshot = node.snapshot(log, at_ms(ms));
@@ -135,19 +154,21 @@ fn a_pattern_turns_the_snapshot_off() {
 }
 
 #[test]
-fn a_merged_snapshot_past_its_limit_is_the_last_content_alone() {
-    let mut node = new_node(|settings| settings.limits.snapshot_bytes_max = 12);
-    for content in [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"ccccc":3}"#] {
-        publish(
-            &mut node,
-            "/a",
-            Draft::new(Kind::Json, content.as_bytes(), "", Holder::new("", "basic", "me"), 1),
-            at_ms(0),
-        );
+fn a_patch_that_would_make_the_snapshot_too_large_is_refused_and_no_member_is_lost() {
+    let mut node = new_node(|settings| settings.limits.snapshot_bytes_max = 13);
+    let mut merge = |content: &str| {
+        let mut patch = draft(content);
+        patch.merge = Some(true);
+        publish(&mut node, "/a", patch, at_ms(0))
+    };
+    for content in [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"a":4}"#] {
+        assert!(matches!(merge(content), Outcome::Published { .. }), "{content}");
     }
+    assert_eq!(merge(r#"{"ccccc":3}"#), Outcome::Refused(Code::SnapshotTooBig));
+    assert!(matches!(merge(r#"{"a":null}"#), Outcome::Published { .. }));
     let log = node.find("/a").expect("is kept");
-    assert_eq!(node.snapshot(log, at_ms(0)).expect("is kept").content(), br#"{"ccccc":3}"#);
-    assert_eq!(node.totals().snapshot_bytes, 0);
+    let snapshot = node.snapshot(log, at_ms(0)).expect("is kept");
+    assert_eq!((snapshot.content(), snapshot.at.sequence), (&br#"{"b":2}"#[..], 4));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_subscriber_gets_snapshot_then_live() {
         let mut world = World::new(open_settings(), 2, is_pending);
         let (publisher, reader) = (world.connect(0), world.connect(1));
         assert_eq!(publish(&mut world, publisher, "/a/b", &json!({"x": 1, "y": 1})), "7.1");
-        publish(&mut world, publisher, "/a/b", &json!({"x": 2}));
+        world.ask(publisher, r#"{"publish":"/a/b","merge":true,"content":{"x":2}}"#);
         let heard = world.ask(reader, r#"{"id":2,"subscribe":"/a/b"}"#);
         assert_eq!(heard[0]["ok"], "subscribed");
         assert_eq!(
@@ -161,7 +161,8 @@ fn conflation_merges_a_window_and_counts() {
     let reader = world.connect(0);
     world.ask(reader, r#"{"id":1,"subscribe":"/a","conflate_ms":547}"#);
     for n in 1..=3 {
-        publish(&mut world, publisher, "/a", &json!({"n": n, format!("k{n}"): n}));
+        let patch = json!({"publish": "/a", "merge": true, "content": {"n": n, format!("k{n}"): n}});
+        world.ask(publisher, &patch.to_string());
     }
     assert_eq!(world.heard(reader), Vec::<Value>::new());
     world.advance(500);
@@ -169,6 +170,7 @@ fn conflation_merges_a_window_and_counts() {
     let heard = world.heard(reader);
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(heard[0]["content"], json!({"n": 3, "k1": 1, "k2": 2, "k3": 3}));
+    assert_eq!(heard[0]["merge"], true);
     assert_eq!(
         (&heard[0]["conflated"], &heard[0]["after"], &heard[0]["at"]),
         (&json!(3), &json!("7.0"), &json!("7.3"))

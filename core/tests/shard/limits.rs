@@ -154,8 +154,12 @@ fn held_frames_leave_together() {
 #[test]
 fn a_slow_consumer_can_ask_for_merged_messages() {
     let mut settings = open_settings();
-    let slow =
-        PatternSettings { pattern: "/m/**".into(), conflate_when_slow: Some(true), ..PatternSettings::default() };
+    let slow = PatternSettings {
+        pattern: "/m/**".into(),
+        conflate_when_slow: Some(true),
+        merge: Some(true),
+        ..PatternSettings::default()
+    };
     settings.patterns = vec![slow];
     let mut world = World::new(settings, 1, true);
     let (publisher, reader) = (world.connect(0), world.connect(0));

@@ -8,7 +8,7 @@ use godwit_core::codec::{self, Wire};
 use godwit_core::codes::Code;
 use godwit_core::command::{Command, MessageView, Push};
 use godwit_core::http::{read_head, upgrade};
-use godwit_core::json::{self, Elements, Members};
+use godwit_core::json::{self, Elements, Members, Nulls};
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
 use godwit_core::position::Position;
@@ -256,16 +256,21 @@ proptest! {
             if is_pretty { serde_json::to_vec_pretty(map) } else { serde_json::to_vec(map) }.unwrap_or_default()
         };
         let latest = write(&new);
-        let merged = json::merge(&write(&old), &latest).unwrap_or(latest);
+        let (old_again, new_again) = (old.clone(), latest.clone());
+        let merged = json::merge(&write(&old), &latest, Nulls::Keep).unwrap_or(latest);
         let union: BTreeMap<String, Value> = old.into_iter().chain(new).collect();
         let found: BTreeMap<String, Value> = serde_json::from_slice(&merged).unwrap_or_default();
-        prop_assert_eq!(found, union);
+        prop_assert_eq!(&found, &union);
+        let whole = json::merge(&write(&old_again), &new_again, Nulls::Remove).unwrap_or(new_again);
+        let found: BTreeMap<String, Value> = serde_json::from_slice(&whole).unwrap_or_default();
+        let whole: BTreeMap<String, Value> = union.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        prop_assert_eq!(found, whole);
     }
 
     #[test]
     fn merging_any_bytes_panics_on_none(old in vec(any::<u8>(), 0..40), new in nearly_json()) {
-        let _ = json::merge(&old, new.as_bytes());
-        if let Some(merged) = json::merge(new.as_bytes(), new.as_bytes()) {
+        let _ = json::merge(&old, new.as_bytes(), Nulls::Keep);
+        if let Some(merged) = json::merge(new.as_bytes(), new.as_bytes(), Nulls::Remove) {
             prop_assert!(serde_json::from_slice::<Value>(&merged).is_ok());
         }
     }
@@ -285,6 +290,8 @@ proptest! {
             number: 1, base_time_ms: 0, subject: &subject, at: Some(Position { epoch, sequence }), after: None,
             time_ms: epoch, kind: Kind::Text, content: text.as_bytes(), reply_to: None, conflated: 0, pattern: None,
             is_snapshot: false,
+            is_patch: false,
+            is_removal: false,
         };
         let mut out = Vec::new();
         codec::push(Wire::Json, &mut out, &Push::Message(view));

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use godwit_core::codec::{self, Wire};
 use godwit_core::codes::Code;
 use godwit_core::command::{Ack, GapReason, Id, MessageView, Outcome, Push, Reply};
-use godwit_core::json::{self, Members};
+use godwit_core::json::{self, Members, Nulls};
 use godwit_core::limits::Limits;
 use godwit_core::message::Kind;
 use godwit_core::position::{Position, ResumeToken};
@@ -160,6 +160,8 @@ fn compare_message(case: &Value, object: &Object<'_>) {
         conflated: object.number("conflated").unwrap_or(0) as u32,
         pattern: pattern.as_deref(),
         is_snapshot: object.is_true("snapshot"),
+        is_patch: object.is_true("merge"),
+        is_removal: object.is_true("removed"),
     };
     compare(case, |wire, out| codec::push(wire, out, &Push::Message(view)));
     // The position before is not written when the sequence says it.
@@ -337,18 +339,22 @@ fn names_are_judged_as_the_vectors_say() {
 fn messages_are_merged_as_the_vectors_say() {
     for case in cases(CONFLATION, "") {
         let messages = case["messages"].as_array().cloned().unwrap_or_default();
-        let mut merged: Option<(bool, Vec<u8>)> = None;
+        let mut merged: Option<(bool, bool, Vec<u8>)> = None;
         for message in &messages {
-            let is_json = message["content"].is_string();
+            let (is_json, is_patch) = (message["content"].is_string(), message["merge"] == true);
             let new = text(message, if is_json { "content" } else { "text" }).as_bytes();
-            let union = match &merged {
-                Some((true, old)) if is_json => json::merge(old, new),
-                _ => None,
-            };
-            merged = Some((is_json, union.unwrap_or_else(|| new.to_vec())));
+            merged = Some(match merged {
+                Some((was_json, was_patch, old)) if is_patch => {
+                    let nulls = if was_patch { Nulls::Keep } else { Nulls::Remove };
+                    let union = json::merge(if was_json { &old } else { b"" }, new, nulls);
+                    (is_json, was_patch, union.unwrap_or_else(|| new.to_vec()))
+                }
+                _ => (is_json, is_patch, new.to_vec()),
+            });
         }
-        let (is_json, content) = merged.unwrap_or_default();
-        let expected = text(&case["becomes"], if is_json { "content" } else { "text" });
-        assert_eq!(String::from_utf8_lossy(&content), expected, "{case}");
+        let (is_json, is_patch, content) = merged.unwrap_or_default();
+        let becomes = &case["becomes"];
+        let expected = text(becomes, if is_json { "content" } else { "text" });
+        assert_eq!((&*String::from_utf8_lossy(&content), is_patch), (expected, becomes["merge"] == true), "{case}");
     }
 }

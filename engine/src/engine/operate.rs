@@ -19,6 +19,12 @@ impl Engine {
         }
         // A shard that takes no orders sends nothing either.
         let _ = log.map(|log| self.order(vec![Order::Purge { subject: subject.into(), log }]));
+        // Who listens learns that what it has of the subject is gone.
+        if log.is_some() {
+            let mut publications = self.publications();
+            publications.push_removal(subject);
+            self.publish(publications);
+        }
         (messages, self.board.journaling().is_none_or(|journaling| journaling.keep_notes()))
     }
 

@@ -11,7 +11,7 @@ use godwit_core::mqtt::Qos;
 use godwit_core::position::Position;
 
 use crate::decode::facts::parse_run;
-use crate::encode::rows::{MQTT, QOS_SHIFT, RETAINED};
+use crate::encode::rows::{MQTT, PATCH, QOS_SHIFT, REMOVAL, RETAINED};
 
 /// The columns of a batch of messages.
 pub(crate) struct Messages<'a> {
@@ -117,6 +117,7 @@ impl<'a> Messages<'a> {
         };
         kept.is_retained = flags & RETAINED != 0;
         kept.is_mqtt = flags & MQTT != 0;
+        (kept.is_patch, kept.is_removal) = (flags & PATCH != 0, flags & REMOVAL != 0);
         kept.qos = Qos::from_bits((flags >> QOS_SHIFT) as u8).unwrap_or(Qos::ExactlyOnce);
         let expiry = self.expiry.is_valid(row).then(|| u32::try_from(self.expiry.value(row)).ok());
         kept.expiry_s = expiry.flatten().unwrap_or(NO_EXPIRY);

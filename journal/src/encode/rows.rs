@@ -19,6 +19,10 @@ pub(crate) const RETAINED: i64 = 1;
 pub(crate) const QOS_SHIFT: u32 = 1;
 /// Bit 3: it came over MQTT.
 pub(crate) const MQTT: i64 = 8;
+/// Bit 4: a patch, merged into the snapshot.
+pub(crate) const PATCH: i64 = 16;
+/// Bit 5: it removed the snapshot.
+pub(crate) const REMOVAL: i64 = 32;
 
 /// A row that knows how to fill a table.
 pub(crate) trait Row {
@@ -71,7 +75,8 @@ impl Row for MessageRow {
         let message = &self.message;
         let retained = if message.is_retained { RETAINED } else { 0 };
         let mqtt = if self.is_mqtt { MQTT } else { 0 };
-        let flags = retained | ((message.qos as i64) << QOS_SHIFT) | mqtt;
+        let patch = if message.is_patch { PATCH } else { 0 } | if message.is_removal { REMOVAL } else { 0 };
+        let flags = retained | patch | ((message.qos as i64) << QOS_SHIFT) | mqtt;
         table.put(&*message.subject);
         table.put(message.epoch);
         table.put(message.at().map_or(0, |at| at.sequence));

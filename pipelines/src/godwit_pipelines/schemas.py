@@ -39,7 +39,7 @@ MESSAGES = StructType(
         _field("content", BinaryType(), False, "The content as it was published, byte for byte."),
         _field("publisher", StringType(), False, "The identity that published it; empty where it was nobody in particular."),
         _field("key", BinaryType(), True, "The idempotency key that its publisher gave it, scoped by publisher and subject."),
-        _field("flags", IntegerType(), False, "Bit 0: it changed the snapshot (retained). Bits 1 and 2: the QoS of its publisher's hop (2 where it had none). Bit 3: it came over MQTT."),
+        _field("flags", IntegerType(), False, "Bit 0: it changed the snapshot (retained). Bits 1 and 2: the QoS of its publisher's hop (2 where it had none). Bit 3: it came over MQTT. Bit 4: a patch, whose members are merged into the snapshot. Bit 5: it removed the snapshot; the content is empty."),
         _field("reply_to", StringType(), True, "The subject on which its publisher awaits answers."),
         _field("expiry_s", LongType(), True, "MQTT's message expiry, counted from `time`. Unit: s."),
         _field("properties", BinaryType(), True, "Properties that its publisher gave it for other MQTT clients, as MQTT 5 writes them, one after the other."),

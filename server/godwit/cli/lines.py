@@ -38,7 +38,12 @@ def write_pretty(item: Item) -> None:
         place = str(item.position) if item.position else "standard"
         facts = [
             name
-            for name, is_so in (("snapshot", item.is_snapshot), (f"{item.conflated} in one", item.conflated))
+            for name, is_so in (
+                ("snapshot", item.is_snapshot),
+                (f"{item.conflated} in one", item.conflated),
+                ("patch", item.is_patch),
+                ("removed", item.is_removal),
+            )
             if is_so
         ]
         click.echo(
@@ -79,6 +84,7 @@ def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
         return {"gap": item.subject, **told, "reason": str(item.reason), "missed": item.missed}
     told |= {"time": item.time_ms, **_make_content(item)}
     extras = {"reply_to": item.reply_to, "conflated": item.conflated, "snapshot": item.is_snapshot}
+    extras |= {"merge": item.is_patch, "removed": item.is_removal}
     return {"message": item.subject, **told, **{key: value for key, value in extras.items() if value}}
 
 

@@ -36,6 +36,7 @@ READ_BYTES = 65_536
 @click.option("--text", "kind", flag_value=Kind.TEXT.value, help="The content is text, also where it could be JSON.")
 @click.option("--bytes", "kind", flag_value=Kind.BYTES.value, help="The content is bytes, as they come.")
 @click.option("--retain/--no-retain", default=None, help="Whether it becomes the subject's snapshot (it does).")
+@click.option("--merge/--no-merge", default=None, help="Merge the members of a JSON object into the snapshot.")
 @click.option("--standard", is_flag=True, help="Not guaranteed: no position, kept nowhere.")
 @click.option("--key", help="Idempotency key, for one message: what was published under it is not published again.")
 @click.option("--reply-to", metavar="SUBJECT", help="Where answers are expected.")
@@ -59,6 +60,7 @@ async def publish_all(
     quiet: bool,
     standard: bool,
     retain: bool | None,
+    merge: bool | None,
     key: str | None,
     reply_to: str | None,
     ack: str | None,
@@ -68,6 +70,7 @@ async def publish_all(
     check_selector("SUBJECT", subject, check_subject)
     options = {
         "retain": retain,
+        "merge": merge,
         "key": key,
         "reply_to": reply_to,
         "ack": Ack(ack) if ack else None,

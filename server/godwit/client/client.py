@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Literal
 
 from ..errors import GodwitError, PositionFileHeld
-from ..model import Ack, Message, Position, Published
+from ..model import Ack, Kind, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
 from .arguments import (
     KEY_BYTES_MAX,
@@ -192,6 +192,7 @@ class Client:
         key: str | None = None,
         reply_to: str | None = None,
         retain: bool | None = None,
+        merge: bool | None = None,
         guaranteed: bool = True,
         ack: Ack | None = None,
         once: bool = True,
@@ -201,6 +202,7 @@ class Client:
         While disconnected it waits in a queue. It is sent again after a lost connection under the same number, or
         idempotency key, so that it becomes one message; where the server cannot know, `settings.on_unknown_publish` says
         what is done. `once=False` sends it without either, and raises AnswerLost where the connection is lost.
+        With `merge` a JSON object is a patch: its members go into the subject's state, and null removes one.
         """
         self._check_begun()
         check_subject(subject)
@@ -211,6 +213,8 @@ class Client:
             check_subject(reply_to)
         if retain is not None:
             check_flag("retain", retain)
+        if merge is not None:
+            check_flag("merge", merge)
         check_flag("guaranteed", guaranteed)
         check_flag("once", once)
         if ack is not None:
@@ -219,7 +223,19 @@ class Client:
         if key is None and once and not guaranteed:
             key = self._session.numbering.key()
         kind, written = content_of(content)
-        draft = Draft(subject, kind, written, key, reply_to, retain, guaranteed, ack)
+        draft = Draft(subject, kind, written, key, reply_to, retain, guaranteed, ack, merge)
+        return await self._send(draft, is_numbered)
+
+    async def remove_snapshot(self, subject: str) -> Published:
+        """Remove a subject's snapshot; subscribers receive a message with `is_removal`. It needs the right to publish there.
+
+        Raises CommandRefused (SnapshotMissing) where there is none.
+        """
+        self._check_begun()
+        check_subject(subject)
+        return await self._send(Draft(subject, Kind.TEXT, b"", is_removal=True), True)
+
+    async def _send(self, draft: Draft, is_numbered: bool) -> Published:
         future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
 
         def settle(outcome: Published | GodwitError) -> None:

@@ -226,6 +226,7 @@ class PatternConfig:
     log_messages_max: int | None = limit_option("log_messages_max")
     log_age_ms_max: int | None = limit_option("log_age_ms_max")
     snapshot: bool | None = option(None, "Whether the latest retained state is kept for new subscribers.")
+    merge: bool | None = option(None, "Whether members of JSON objects are merged into the snapshot; off by default.")
     snapshot_age_ms_max: int | None = limit_option("snapshot_age_ms_max")
     conflate_when_slow: bool | None = option(
         None, "A reader too slow for every message gets one merged message a subject instead of a gap."
@@ -234,10 +235,7 @@ class PatternConfig:
         None, "Batching: messages wait this long for company; 0: not.", minimum=0, maximum=1_000
     )
     hold_bytes_max: int | None = option(
-        None,
-        "Batching: a batch of this size goes out at once.",
-        minimum=1,
-        maximum=1_048_576,
+        None, "Batching: a batch of this size goes out at once.", minimum=1, maximum=1_048_576
     )
     publishes_per_second_max: int | None = option(
         None, "Most publishes on each subject in a second, whoever publishes.", minimum=1, maximum=100_000_000

@@ -15,7 +15,7 @@ from tests.unit.client.peer import Peer
 
 DEFAULTS: dict[str, Any] = {
     "content": None, "kind": None, "timeout_s": 5.0, "quiet": False, "standard": False,
-    "retain": None, "key": None, "reply_to": None, "ack": None,
+    "retain": None, "merge": None, "key": None, "reply_to": None, "ack": None,
 }  # fmt: skip
 
 

@@ -44,10 +44,12 @@ BAD: dict[str, dict[str, list[Any]]] = {
         "key": ["", SURROGATE, 1, b"x" * 16, "x" * 257],
         "reply_to": ["a", "/a/*", SURROGATE, 1],
         "retain": NO_FLAG,
+        "merge": NO_FLAG,
         "guaranteed": NO_FLAG,
         "ack": ["x", 1, True, SURROGATE],
         "once": NO_FLAG,
     },
+    "Client.remove_snapshot": {"subject": [*NO_SUBJECT, "/a/*"]},
     "Client.request": {
         "subject": [*NO_SUBJECT, "/a/*"],
         "content": [SURROGATE, {1, 2}],

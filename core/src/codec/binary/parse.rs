@@ -164,10 +164,18 @@ fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusa
     }
     let reply_to = string_if(flags & 8 != 0, &mut values)?;
     let numbered = numbered(flags, key.is_some(), &mut values)?;
-    let kind = match flags & 3 {
-        0 => Kind::Json,
-        1 => Kind::Text,
-        2 => Kind::Bytes,
+    let more = if flags & 3 == 3 { values.byte().ok_or_else(malformed)? } else { flags & 3 };
+    let (kind, merge) = match (more & 3, more & !3) {
+        (0, merge) => (Kind::Json, merge),
+        (1, merge) => (Kind::Text, merge),
+        (2, merge) => (Kind::Bytes, merge),
+        _ => return Err(malformed()),
+    };
+    let (merge, is_removal) = match merge {
+        0 => (None, false),
+        4 => (Some(true), false),
+        0x20 => (Some(false), false),
+        8 if kind == Kind::Text && flags & 0x18 == 0 && options & 3 == 0 && values.is_empty() => (None, true),
         _ => return Err(malformed()),
     };
     check_content(kind, values.0, bounds.content_depth_max)?;
@@ -184,7 +192,8 @@ fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusa
         _ => return Err(malformed()),
     };
     let content = Cow::Borrowed(values.0);
-    Ok(Publish { subject, kind, content, retain, is_guaranteed: flags & 0x10 == 0, key, numbered, reply_to, ack })
+    let is_guaranteed = flags & 0x10 == 0;
+    Ok(Publish { subject, kind, content, retain, merge, is_removal, is_guaranteed, key, numbered, reply_to, ack })
 }
 
 fn numbered(flags: u8, has_key: bool, values: &mut Values<'_>) -> Result<Option<Numbered>, Refusal> {

@@ -14,6 +14,10 @@ const STANDARD: u8 = 0x08;
 const AFTER: u8 = 0x10;
 const CONFLATED: u8 = 0x20;
 const REPLY_TO: u8 = 0x40;
+/// Kind 3: a byte after `reply_to` has the kind of content and these.
+const MORE: u8 = 0x03;
+const PATCH: u8 = 0x04;
+const REMOVAL: u8 = 0x08;
 
 /// What a small push or reply is likely to take.
 const SMALL_BYTES: usize = 48;
@@ -32,11 +36,13 @@ fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
         .at
         .zip(message.after)
         .filter(|(at, after)| after.epoch != at.epoch || after.sequence.checked_add(1) != Some(at.sequence));
-    let mut flags = match message.kind {
-        Kind::Json => 0x80,
-        Kind::Text => 0x81,
-        Kind::Bytes => 0x82,
+    let kind = match message.kind {
+        Kind::Json => 0,
+        Kind::Text => 1,
+        Kind::Bytes => 2,
     };
+    let more = if message.is_patch { PATCH } else { 0 } | if message.is_removal { REMOVAL } else { 0 };
+    let mut flags = 0x80 | if more == 0 { kind } else { MORE };
     flags |= if message.is_snapshot { SNAPSHOT } else { 0 };
     flags |= if message.at.is_none() { STANDARD } else { 0 };
     flags |= if after.is_some() { AFTER } else { 0 };
@@ -59,6 +65,9 @@ fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
         }
         if let Some(reply_to) = reply_to {
             put_string(out, reply_to);
+        }
+        if more != 0 {
+            out.push(more | kind);
         }
         out.extend_from_slice(message.content);
     });

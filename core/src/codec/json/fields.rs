@@ -18,7 +18,7 @@ pub(super) enum Verb {
     Unwatch,
 }
 
-/// A field beside verb and id. The order is that of `NAMES`; the first eleven belong to `publish`, the others to `subscribe`.
+/// A field beside verb and id. The order is that of `NAMES`; the first thirteen belong to `publish`, the others to `subscribe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Content,
@@ -32,6 +32,8 @@ pub(super) enum Field {
     Number,
     Floor,
     Again,
+    Merge,
+    Removed,
     After,
     Since,
     Last,
@@ -40,7 +42,7 @@ pub(super) enum Field {
     ConflateMs,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 19] = [
     "content",
     "text",
     "bytes",
@@ -52,6 +54,8 @@ const NAMES: [&str; 17] = [
     "number",
     "floor",
     "again",
+    "merge",
+    "removed",
     "after",
     "since",
     "last",
@@ -59,8 +63,8 @@ const NAMES: [&str; 17] = [
     "on_gap",
     "conflate_ms",
 ];
-const OF_PUBLISH: u32 = 0x0000_07ff;
-const OF_SUBSCRIBE: u32 = 0x0001_f800;
+const OF_PUBLISH: u32 = 0x0000_1fff;
+const OF_SUBSCRIBE: u32 = 0x0007_e000;
 
 /// Highest number of a publish: what a double holds exactly.
 pub(in crate::codec) const PUBLISH_NUMBER_MAX: u64 = (1 << 53) - 1;
@@ -92,6 +96,8 @@ fn name(key: &str) -> Option<Name> {
         "number" => Name::Field(Field::Number),
         "floor" => Name::Field(Field::Floor),
         "again" => Name::Field(Field::Again),
+        "merge" => Name::Field(Field::Merge),
+        "removed" => Name::Field(Field::Removed),
         "after" => Name::Field(Field::After),
         "since" => Name::Field(Field::Since),
         "last" => Name::Field(Field::Last),

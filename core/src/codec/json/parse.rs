@@ -198,7 +198,8 @@ pub(in crate::codec) fn check_connect(token: Option<&str>, client: Option<&str>)
 }
 
 fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>, Refusal> {
-    let (kind, content) = content(fields)?;
+    let is_removal = fields.truth(Field::Removed)?.unwrap_or(false);
+    let (kind, content) = if is_removal { removal(fields)? } else { content(fields)? };
     let key = fields.text(Field::Key)?;
     if let Some(key) = &key {
         check_key(key)?;
@@ -209,6 +210,8 @@ fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>
         kind,
         content,
         retain: fields.truth(Field::Retain)?,
+        merge: fields.truth(Field::Merge)?,
+        is_removal,
         is_guaranteed,
         key,
         numbered: numbered(fields, is_guaranteed)?,
@@ -220,6 +223,16 @@ fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>
             Some(_) => return Err(wrong_type("ack", "cached, replicated or disk")),
         },
     })
+}
+
+/// A removal has nothing but its subject, a key, and what its publisher waits for.
+fn removal<'a>(fields: &Fields<'a>) -> Result<(Kind, Cow<'a, [u8]>), Refusal> {
+    use Field::{Bytes, Content, Guaranteed, Merge, ReplyTo, Retain, Text};
+    let others = [Content, Text, Bytes, Retain, Merge, Guaranteed, ReplyTo];
+    if others.iter().any(|field| fields.raw(*field).is_some()) {
+        return Err(Refusal::new(Code::FieldInvalid, "with removed there is no field but id, key and ack"));
+    }
+    Ok((Kind::Text, Cow::Borrowed(b"")))
 }
 
 /// What both wires hold an idempotency key to; that an anonymous one is long enough is the session's to see.

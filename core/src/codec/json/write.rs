@@ -107,6 +107,12 @@ fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
     if message.is_snapshot {
         put(out, ",\"snapshot\":true");
     }
+    if message.is_patch {
+        put(out, ",\"merge\":true");
+    }
+    if message.is_removal {
+        put(out, ",\"removed\":true");
+    }
     if let Some(reply_to) = message.reply_to {
         put_text(out, ",\"reply_to\":", reply_to);
     }

@@ -3,13 +3,12 @@
 //! the new epoch, and the runs before it stay known, so that who stands in one of them is sent the rest and told of the change.
 //! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.
 use super::super::Node;
-use super::super::append::clears_snapshot;
+use super::super::append::traits_of;
 use super::super::keys::Known;
 use super::super::log::Log;
 use super::super::mqtt::{Pending, PendingWill};
 use super::super::names::Owner;
 use super::super::room::{drop_snapshot, evict};
-use super::super::snapshot::Room;
 use super::runs::PastRun;
 use crate::command::GapReason;
 use crate::journal::KeptMessage;
@@ -73,7 +72,8 @@ impl Node {
     }
 
     /// The next row.
-    pub fn restore(&mut self, kept: KeptMessage, now: Now) {
+    pub fn restore(&mut self, mut kept: KeptMessage, now: Now) {
+        note_removal(&mut kept);
         let Some(mut restoring) = self.restoring.take() else { return };
         restoring.told.rows += 1;
         restoring.first.get_or_insert(kept.arrival);
@@ -119,7 +119,8 @@ impl Node {
 
     /// The message that made a subject's snapshot, from further back than the rows; when all of those have come. `newest`: of the last that
     /// the journal has of the subject; none where nobody knows, then its log begins anew.
-    pub fn restore_snapshot(&mut self, kept: KeptMessage, newest: Option<Position>, now: Now) {
+    pub fn restore_snapshot(&mut self, mut kept: KeptMessage, newest: Option<Position>, now: Now) {
+        note_removal(&mut kept);
         let Some(mut restoring) = self.restoring.take() else { return };
         if self.try_restore_snapshot(&mut restoring, kept, newest, now).is_none() {
             restoring.told.passed_over += 1;
@@ -145,7 +146,7 @@ impl Node {
             && kept.is_retained
             && self.needs_snapshot(&kept.subject);
         let cost = size_of::<crate::message::Message>() + kept.bytes().len();
-        if !is_wanted || kept.is_mqtt && kept.content().is_empty() || !self.make_room(cost) {
+        if !is_wanted || kept.is_removal || !self.make_room(cost) {
             return None;
         }
         let id = match self.names.find(&kept.subject) {
@@ -157,8 +158,7 @@ impl Node {
         let mut message = kept.into_message(id);
         (message.subject, message.sequence) = (subject, at.max(1));
         let message = Arc::new(message);
-        let room = Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
-        log.latest.update(&message, room, &mut self.counts.snapshot_bytes);
+        log.latest.update(&message, &mut self.counts.snapshot_bytes);
         self.counts.snapshots += 1;
         self.counts.bytes += log.lonely_bytes();
         Some(())
@@ -244,11 +244,10 @@ impl Node {
         self.index.advance(kept.arrival - 1, self.limits.index_entries_max);
         self.restore_key(&kept, then_ms);
         let log = self.names.get(id)?;
-        let (place, subject, is_mqtt): (Place, Arc<str>, bool) = (log.next(), Arc::clone(&log.subject), kept.is_mqtt);
+        let (place, subject): (Place, Arc<str>) = (log.next(), Arc::clone(&log.subject));
         let mut message = kept.into_message(id);
         (message.subject, message.sequence, message.follows) = (subject, place.sequence, place.follows);
-        let clears = clears_snapshot(&message, is_mqtt);
-        self.keep(&Arc::new(message), clears);
+        self.keep(&Arc::new(message));
         self.trim_index();
         // Its place is known, so that who stands before it hears of a gap.
         if is_taken_back {
@@ -327,11 +326,20 @@ impl Node {
     fn restore_key(&mut self, kept: &KeptMessage, then_ms: i64) {
         let Some(key) = &kept.key else { return };
         let scope = self.keys.scope(&kept.holder, &kept.subject, key);
-        let content = self.keys.digest(&[&[kept.kind as u8, 1], &kept.content_bytes().to_le_bytes(), kept.bytes()]);
+        let content = self.keys.digest(&[
+            &[kept.kind as u8, traits_of(true, kept.is_patch, kept.is_removal)],
+            &kept.content_bytes().to_le_bytes(),
+            kept.bytes(),
+        ]);
         let at = Position { epoch: kept.epoch, sequence: kept.sequence };
         let owner = self.owner_of(&kept.holder, 0);
         self.keys.insert(owner, scope, Known { content, at: Some(at), arrival: kept.arrival }, then_ms);
     }
+}
+
+/// Rows of older nodes do not say that they removed the retained message.
+fn note_removal(kept: &mut KeptMessage) {
+    kept.is_removal |= kept.is_mqtt && kept.is_retained && kept.content().is_empty();
 }
 
 impl Restoring {

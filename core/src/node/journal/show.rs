@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::super::Node;
 use super::super::feed::Entry;
 use super::super::room::{Bounds, OwedBounds, drop_snapshot, is_expired, trim};
-use super::super::snapshot::Room;
 use crate::message::Message;
 
 /// Messages that one append lets go where they are too many or too old; the sweep goes on.
@@ -22,8 +21,6 @@ struct Waiting {
     message: Arc<Message>,
     /// It must be on the disk.
     needs_disk: bool,
-    /// It takes the snapshot away.
-    clears: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,15 +57,15 @@ impl Node {
     }
 
     /// Shows a numbered message, or has it wait; returns the shards to wake.
-    pub(in crate::node) fn offer(&mut self, message: Arc<Message>, needs_disk: bool, clears: bool) -> u64 {
+    pub(in crate::node) fn offer(&mut self, message: Arc<Message>, needs_disk: bool) -> u64 {
         if !needs_disk && self.unseen.is_empty() {
-            return self.show(message, clears);
+            return self.show(message);
         }
         self.unseen.bytes += message.cost_bytes();
         if message.sequence > 0 {
             self.unseen.numbers.insert(message.log.slot, message.sequence);
         }
-        self.unseen.waiting.push_back(Waiting { message, needs_disk, clears });
+        self.unseen.waiting.push_back(Waiting { message, needs_disk });
         0
     }
 
@@ -77,23 +74,26 @@ impl Node {
         let mut mask = 0;
         while let Some(first) = self.unseen.waiting.front()
             && (is_failing || !first.needs_disk || first.message.arrival <= synced)
-            && let Some(Waiting { message, clears, .. }) = self.unseen.waiting.pop_front()
+            && let Some(Waiting { message, .. }) = self.unseen.waiting.pop_front()
         {
             self.unseen.bytes -= message.cost_bytes();
             if self.unseen.numbers.get(&message.log.slot).is_some_and(|last| *last == message.sequence) {
                 self.unseen.numbers.remove(&message.log.slot);
             }
-            mask |= self.show(message, clears);
+            mask |= self.show(message);
         }
         mask
     }
 
     /// Into its log, the index, the snapshot and the feed; a standard message into the feed alone.
-    fn show(&mut self, message: Arc<Message>, clears: bool) -> u64 {
+    fn show(&mut self, message: Arc<Message>) -> u64 {
         let mask = if message.sequence > 0 {
-            self.keep(&message, clears)
+            self.keep(&message)
         } else {
             self.index.push_nobody();
+            if message.is_retained {
+                self.keep_state(&message);
+            }
             let listeners = self.names.get(message.log).map_or(0, |log| log.listeners.mask());
             listeners | self.directory.mask(&message.subject)
         };
@@ -103,7 +103,7 @@ impl Node {
     }
 
     /// Into its log, the index and the snapshot; returns the shards that listen.
-    pub(in crate::node) fn keep(&mut self, message: &Arc<Message>, clears: bool) -> u64 {
+    pub(in crate::node) fn keep(&mut self, message: &Arc<Message>) -> u64 {
         let Some(log) = self.names.get_mut(message.log) else {
             self.index.push_nobody();
             return 0;
@@ -112,19 +112,11 @@ impl Node {
         self.counts.bytes += message.cost_bytes();
         self.counts.messages += 1;
         log.push(Arc::clone(message));
-        let policy = self.policies.get(log.policy);
-        if clears {
-            drop_snapshot(log, &mut self.counts);
-        } else if message.is_retained && policy.keeps_snapshot {
-            if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
-                drop_snapshot(log, &mut self.counts);
-            }
-            self.counts.bytes -= log.lonely_bytes();
-            self.counts.snapshots += usize::from(log.latest.is_none());
-            let room =
-                Room { bytes_max: self.limits.snapshot_bytes_max, all_bytes_max: self.limits.snapshots_bytes_max };
-            log.latest.update(message, room, &mut self.counts.snapshot_bytes);
+        if message.is_retained {
+            self.keep_state(message);
         }
+        let Some(log) = self.names.get_mut(message.log) else { return 0 };
+        let policy = self.policies.get(log.policy);
         let (messages_max, cutoff) = (policy.log_messages_max, self.ages.cutoff(policy.log_age));
         let bounds = Bounds { messages_max, cutoff, owed: OwedBounds::of(&self.limits, policy) };
         trim(log, bounds, TRIM_EACH, &self.owed, &mut self.counts, &mut self.skipped);
@@ -133,5 +125,21 @@ impl Node {
             log.pattern_mask = self.directory.mask(&message.subject);
         }
         log.listeners.mask() | log.pattern_mask
+    }
+
+    /// Takes a retained message into its subject's snapshot, or the snapshot away.
+    pub(in crate::node) fn keep_state(&mut self, message: &Arc<Message>) {
+        let Some(log) = self.names.get_mut(message.log) else { return };
+        let policy = self.policies.get(log.policy);
+        if message.is_removal || is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
+            drop_snapshot(log, &mut self.counts);
+        }
+        if message.is_removal || !policy.keeps_snapshot {
+            return;
+        }
+        self.counts.bytes -= log.lonely_bytes();
+        self.counts.snapshots += usize::from(log.latest.is_none());
+        log.latest.update(message, &mut self.counts.snapshot_bytes);
+        self.counts.bytes += log.lonely_bytes();
     }
 }

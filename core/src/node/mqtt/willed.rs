@@ -99,6 +99,8 @@ impl Willed {
             subject: 0..0,
             kind: self.kind,
             is_retained: self.is_retained,
+            merge: None,
+            is_removal: false,
             is_guaranteed: true,
             content_bytes: self.content_bytes,
             reply_bytes: self.reply_bytes,

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use crate::codes::Code;
+use crate::command::Id;
 use crate::http::{self, Answer, Head, Method, Refused, Way};
 use crate::rights::{Action, Verdict};
 use crate::shard::session::Step;
@@ -42,6 +43,7 @@ impl Path {
         match self {
             Self::Live => "Allow: GET, OPTIONS\r\n",
             Self::Messages | Self::Stream | Self::Server => "Allow: GET, HEAD, POST, OPTIONS\r\n",
+            Self::Snapshot => "Allow: GET, HEAD, DELETE, OPTIONS\r\n",
             _ => "Allow: GET, HEAD, OPTIONS\r\n",
         }
     }
@@ -50,6 +52,7 @@ impl Path {
     const fn allow_pages(self) -> &'static str {
         match self {
             Self::Messages | Self::Stream | Self::Server => PAGES_MAY_POST,
+            Self::Snapshot => PAGES_MAY_DELETE,
             _ => PAGES_MAY_GET,
         }
     }
@@ -57,6 +60,8 @@ impl Path {
 
 const PAGES_MAY_POST: &str = "Allow: GET, HEAD, POST, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, POST\r\n\
 Access-Control-Allow-Headers: Authorization, Content-Type, Idempotency-Key, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
+const PAGES_MAY_DELETE: &str = "Allow: GET, HEAD, DELETE, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, DELETE\r\n\
+Access-Control-Allow-Headers: Authorization, Idempotency-Key, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
 const PAGES_MAY_GET: &str = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD\r\n\
 Access-Control-Allow-Headers: Authorization, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
 
@@ -72,6 +77,7 @@ impl Shard {
                 return Ok(Step::Done);
             }
             (Path::Messages | Path::Stream, Method::Post | Method::Get | Method::Head) => {}
+            (Path::Snapshot, Method::Delete) => {}
             (Path::Index | Path::OpenApi | Path::Snapshot, Method::Get | Method::Head) => {}
             _ => {
                 return Err(Refused {
@@ -109,7 +115,8 @@ impl Shard {
         body: &[u8],
         done: usize,
     ) -> Result<Step, Refused> {
-        let begins_something = path == Path::Stream || head.method == Method::Post && done == 0;
+        let begins_something =
+            path == Path::Stream || matches!(head.method, Method::Post | Method::Delete) && done == 0;
         if begins_something && self.drain.is_some() {
             return Err(http::refuse(Code::NodeDraining, ""));
         }
@@ -118,6 +125,10 @@ impl Shard {
                 self.produce_one(socket, head, body)
             }
             Path::Messages if head.method == Method::Post => self.produce_many(socket, head, body, done),
+            Path::Snapshot if head.method == Method::Delete => {
+                let removal = http::read_removal(head)?;
+                Ok(self.publish(socket, &Id::None, &removal)?)
+            }
             Path::Snapshot => self.show_snapshot(socket, head),
             Path::Stream if head.method == Method::Post => self.listen_many(socket, head, body),
             Path::Stream => self.listen(socket, head, Way::Stream),

@@ -206,6 +206,7 @@ pub(super) fn reason_of(code: Code) -> Reason {
         | Code::SubscriptionsTooMany
         | Code::StreamsTooMany
         | Code::SubjectsTooMany
+        | Code::SnapshotTooBig
         | Code::ShareExceeded => Reason::QUOTA,
         Code::NodeBusy | Code::PartialBytesExceeded | Code::ConnectsTooMany => Reason::QUOTA,
         Code::Draining | Code::GoingAway => Reason::SHUTTING_DOWN,

@@ -39,6 +39,11 @@ impl<'a> Parts<'a> {
         })
     }
 
+    /// The same with other content: the merged state, where patches were retained.
+    pub(super) fn with(self, payload: &'a [u8]) -> Self {
+        Self { payload, ..self }
+    }
+
     /// Appends them, to be read by `read`.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let lengths = [self.topic.len(), self.response_topic.len(), self.carried.len()];

@@ -340,5 +340,7 @@ pub(super) fn draft_of(
     let draft = Draft::new(kind, payload, &reply_to, Holder::nobody(), NOBODY);
     let mut draft = draft.from_mqtt(mqtt, |out| carried.put_forwarded(out));
     draft.is_retained = Some(is_retained);
+    // Retained and without content it takes the retained message away [MQTT-3.3.1-6].
+    draft.is_removal = is_retained && payload.is_empty();
     draft
 }

@@ -86,7 +86,9 @@ impl Shard {
         if snapshot.last.arrival > bound {
             return Put::Passed;
         }
-        let Some(parts) = Parts::of(&snapshot.last) else { return Put::Passed };
+        let Some(parts) = Parts::of(&snapshot.last).map(|parts| parts.with(snapshot.content())) else {
+            return Put::Passed;
+        };
         let mqtt = self.connections.get_mut(cursor.connection).and_then(|connection| connection.mqtt.as_mut());
         let Some(mqtt) = mqtt else { return Put::Passed };
         mqtt.put(&Wanted::of(cursor), &parts, true, self.now.wall_ms, out)

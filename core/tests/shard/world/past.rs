@@ -133,5 +133,6 @@ fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
     (kept.arrival, kept.time_ms, kept.kind) = (message.arrival, message.time_ms, message.kind);
     (kept.is_retained, kept.qos, kept.is_mqtt, kept.expiry_s) =
         (message.is_retained, message.qos, row.is_mqtt, message.expiry_s);
+    (kept.is_patch, kept.is_removal) = (message.is_patch, message.is_removal);
     kept.carry(message.content(), message.reply_to().unwrap_or(""), message.carried())
 }

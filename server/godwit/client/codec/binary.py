@@ -28,6 +28,7 @@ REASONS = (
     GapReason.UNKNOWN,
     GapReason.TOO_LARGE,
 )
+MERGE = {None: 0, True: 0x04, False: 0x20}
 RETAIN = {None: 0, True: 1, False: 2}
 ACKS = {None: 0, Ack.CACHED: 0, Ack.REPLICATED: 4, Ack.DISK: 8}
 
@@ -88,11 +89,11 @@ class BinaryEncoding:
         after = _after(reader, position) if flags & 0x10 else None
         conflated = reader.varint() if flags & 0x20 else 0
         reply_to = reader.string() if flags & 0x40 else None
-        kind = KINDS[flags & 0x03]
+        more = reader.byte() if flags & 0x03 == 0x03 else flags & 0x03
+        kind = KINDS[more & 0x03]
         content = reader.rest()
-        return Message(
-            subject, content, kind, position, after, time_ms, reply_to, pattern, conflated, flags & 0x04 != 0
-        )
+        facts = (flags & 0x04 != 0, more & 0x04 != 0, more & 0x08 != 0)
+        return Message(subject, content, kind, position, after, time_ms, reply_to, pattern, conflated, *facts)
 
 
 def _after(reader: Reader, position: Position | None) -> Position:
@@ -195,8 +196,9 @@ def _subscribe(command: Subscribe) -> Writer:
 def _publish(command: Publish) -> Writer:
     draft = command.draft
     writer = _begun(0x43, command.id)
+    kind = KINDS.index(draft.kind)
     writer.byte(
-        KINDS.index(draft.kind)
+        (kind if draft.merge is None and not draft.is_removal else 0x03)
         | (0x04 if draft.key is not None else 0)
         | (0x08 if draft.reply_to is not None else 0)
         | (0 if draft.guaranteed else 0x10)
@@ -212,6 +214,8 @@ def _publish(command: Publish) -> Writer:
     if command.number is not None:
         writer.varint(command.number)
         writer.varint(command.floor)
+    if draft.merge is not None or draft.is_removal:
+        writer.byte(kind | MERGE[draft.merge] | (0x08 if draft.is_removal else 0))
     writer.rest(draft.content)
     return writer
 

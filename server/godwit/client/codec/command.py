@@ -64,6 +64,8 @@ class Draft:
     retain: bool | None = None  # None: the server's default
     guaranteed: bool = True
     ack: Ack | None = None
+    merge: bool | None = None  # None: as the subject's pattern says
+    is_removal: bool = False  # it removes the subject's snapshot, and has no content
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class _Read(msgspec.Struct, omit_defaults=True):
     reply_to: str | None = None
     pattern: str | None = None
     snapshot: bool = False
+    merge: bool = False
+    removed: bool = False
     conflated: int = 0
     after: str | None = None
     id: int | str | None = None
@@ -132,7 +134,9 @@ def _subscribe(command: Subscribe) -> dict[str, object]:
 def _publish(command: Publish) -> bytes:
     draft = command.draft
     written: dict[str, object] = {"id": command.id, "publish": draft.subject}
-    if draft.kind is Kind.JSON:
+    if draft.is_removal:
+        written["removed"] = True
+    elif draft.kind is Kind.JSON:
         written["content"] = msgspec.Raw(draft.content)  # it is JSON already
     elif draft.kind is Kind.TEXT:
         written["text"] = draft.content.decode()
@@ -140,6 +144,8 @@ def _publish(command: Publish) -> bytes:
         written["bytes"] = base64.b64encode(draft.content).decode()
     if draft.retain is not None:
         written["retain"] = draft.retain
+    if draft.merge is not None:
+        written["merge"] = draft.merge
     if not draft.guaranteed:
         written["guaranteed"] = False
     if command.number is not None:
@@ -214,6 +220,8 @@ def _message(read: _Read, subject: str) -> Message:
         read.pattern,
         read.conflated,
         read.snapshot,
+        read.merge,
+        read.removed,
     )
 
 

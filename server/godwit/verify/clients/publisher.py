@@ -62,8 +62,10 @@ class Publisher:
         content = ledger.send(identity, subject, self._clock())
         key = self._key(identity)
         try:
+            style = ledger.styles[subject]
+            merge = True if style is Style.OBJECT else None
             published = await client.publish(
-                subject, _as_said(content, ledger.styles[subject]), key=key, once=self._mine.is_keyed
+                subject, _as_said(content, style), key=key, merge=merge, once=self._mine.is_keyed
             )
         except CommandRefused:
             ledger.refuse(identity)
