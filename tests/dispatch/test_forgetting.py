@@ -25,10 +25,28 @@ async def test_an_erased_address_is_in_no_file(tmp_path: Path, runtime: Path) ->
         await both.api("PUT", "/v1/notifications/n1", HI)
         row = await wait_for_state(both, "failed")
         assert row["ref"] == "550 5.7.1 <(address)> is not welcome"
+        await both.api("PUT", "/v1/notifications/n2", {**HI, "dedupe": True})
+        await wait_for(both, "n2")
+        suppression = "/v1/suppressions/email/Ann@mail.example"
+        assert (await both.api("PUT", suppression, {"reason": "complained"}))[0] == 200
         assert find_files(tmp_path, b"ann@mail.example")
         assert (await both.api("DELETE", "/v1/receivers/ann"))[0] == 204
         assert not find_files(tmp_path, b"ann@mail.example")
+        assert not find_files(tmp_path, b"Ann@mail.example")
+        assert (await both.api("GET", suppression))[0] == 200, "it outlives the receiver, as a digest"
         assert (await both.api("DELETE", "/v1/receivers/ann"))[0] == 404
+
+
+async def test_a_deleted_address_is_in_no_file_and_gets_nothing(tmp_path: Path, runtime: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path) as both:
+        await both.api("PUT", "/v1/receivers/ann", {})
+        hook = {"channel": "webhook", "value": "https://ok.sandbox.invalid/secret-path"}
+        await both.api("PUT", "/v1/receivers/ann/addresses/hook", hook)
+        assert (await both.api("DELETE", "/v1/receivers/ann/addresses/hook"))[0] == 204
+        assert not find_files(tmp_path, b"secret-path")
+        assert (await both.api("DELETE", "/v1/receivers/ann/addresses/hook"))[1]["code"] == 4334
+        await both.api("PUT", "/v1/notifications/n1", HI)
+        assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 1}}
 
 
 async def test_old_notifications_go_with_all_that_belongs_to_them(tmp_path: Path, runtime: Path) -> None:

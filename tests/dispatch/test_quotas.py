@@ -59,6 +59,9 @@ async def test_a_write_beyond_a_quota_is_refused_and_harms_no_other_tenant(dispa
         assert (await dispatch.api("PUT", "/v1/notifications/n1", HI, key=key))[0] == 202, "room again"
         big = {**HI, "content": {"title": "x" * 200}}
         assert (await dispatch.api("POST", "/v1/notifications", big, key=key))[1]["code"] == 4330
+        cid = {**big, "to": {"receiver": {"id": "cid"}}}
+        assert (await dispatch.api("POST", "/v1/notifications", cid, key=key))[1]["code"] == 4330
+        assert (await dispatch.api("GET", "/v1/receivers/cid", key=key))[0] == 404, "what was refused changed nothing"
         await dispatch.api("PUT", "/v1/notifications/n2", HI, key=key)
         for name in ("n1", "n2"):
             while (await dispatch.api("GET", f"/v1/notifications/{name}", key=key))[1]["state"] != "settled":

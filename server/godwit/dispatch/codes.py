@@ -46,6 +46,7 @@ class DispatchCode(IntEnum):
     TEST_KEY_FORBIDDEN = 4331
     UNSUBSCRIBE_TOKEN_INVALID = 4332
     REQUEST_FAILED = 4333
+    ADDRESS_MISSING = 4334
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -194,5 +195,9 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.REQUEST_FAILED: DispatchCodeFacts(
         4333, "RequestFailed", True, 500,
         "Dispatch failed at this request; its log says why. Whether something was accepted is not known: repeat it with the same id.",
+    ),
+    DispatchCode.ADDRESS_MISSING: DispatchCodeFacts(
+        4334, "AddressMissing", False, 404,
+        "The receiver has no address with this name.",
     ),
 }

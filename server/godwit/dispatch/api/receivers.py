@@ -47,6 +47,7 @@ class ReceiverApi:
             web.get(path, self.get, allow_head=False),
             web.delete(path, self.delete),
             web.put(path + "/addresses/{address}", self.put_address),
+            web.delete(path + "/addresses/{address}", self.delete_address),
             web.post(path + "/token", self.make_token),
         ]
 
@@ -91,6 +92,17 @@ class ReceiverApi:
         if row is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         return answer(row._asdict())
+
+    async def delete_address(self, request: web.Request) -> web.Response:
+        """What is queued for the address fails."""
+        tenant = await self._read_tenant(request, "manage")
+        receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
+        if not await self._store.writer.run(
+            lambda connection: receivers.delete_address(connection, tenant, receiver, name)
+        ):
+            raise RequestRefused(DispatchCode.ADDRESS_MISSING)
+        await self._store.writer.empty_log()
+        return web.Response(status=204)
 
     async def _read_format(self, body: AddressBody) -> str:
         """How a webhook's body is made, as it is stored; raises RequestRefused."""

@@ -138,7 +138,7 @@ class WishApi:
             raise RequestRefused(
                 DispatchCode.REQUEST_INVALID, f"expected a channel, {' or '.join(CHANNELS)}, and a value"
             )
-        return tenant, channel, wishes.normalize(channel, value)
+        return tenant, channel, value
 
     async def _read_tenant(self, request: web.Request, scope: str) -> str:
         authorization = request.headers.get("Authorization", "")

@@ -17,7 +17,7 @@ from ...model import Options, Priority, State
 from .deciding import find_category, read_options
 from .groups import find_group
 from .receivers import find_receiver, find_receivers, put_address, put_receiver, take_number
-from .tenants import take_notification
+from .tenants import find_exceeded, take_bytes
 
 PAST_MS_MAX = 60_000
 """How long ago `send_at` may be: the request was on its way."""
@@ -96,6 +96,8 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
         return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
     if draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
         return Accepted(draft.id, is_past=True)
+    if quota := find_exceeded(connection, draft.tenant, len(draft.body), now_ms):
+        return Accepted(draft.id, quota=quota)
     for name, attributes in draft.new_receivers:
         if attributes != b"{}" or find_receiver(connection, draft.tenant, name) is None:  # an id alone changes nothing
             put_receiver(connection, draft.tenant, name, attributes, now_ms)
@@ -107,8 +109,7 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     gid, version = (0, 0) if draft.group is None else find_group(connection, draft.tenant, draft.group) or (0, -1)
     if version < 0:
         return Accepted(draft.id, lacks_group=True)
-    if quota := take_notification(connection, draft.tenant, len(draft.body), now_ms):
-        return Accepted(draft.id, quota=quota)
+    take_bytes(connection, draft.tenant, len(draft.body))
     made = connection.execute(
         "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
         "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?, ?, ?, ?, ?)",

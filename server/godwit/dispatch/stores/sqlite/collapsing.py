@@ -9,6 +9,7 @@ import sqlite3
 
 from ...model import DeliveryKey, State
 from .changes import Changes
+from .deciding import digest_value
 
 
 def supersede(connection: sqlite3.Connection, key: DeliveryKey, collapse_key: str, changes: Changes) -> bool:
@@ -45,7 +46,9 @@ def find_replaced(connection: sqlite3.Connection, key: DeliveryKey, collapse_key
 
 def take_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> bool:
     """Whether this delivery is the first of its notification to an address value."""
-    made = connection.execute("INSERT OR IGNORE INTO sent_value VALUES (?, ?, ?)", (key.nid, key.channel, value))
+    made = connection.execute(
+        "INSERT OR IGNORE INTO sent_value VALUES (?, ?, ?)", (key.nid, key.channel, digest_value(key.channel, value))
+    )
     return made.rowcount == 1
 
 

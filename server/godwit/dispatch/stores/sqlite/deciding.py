@@ -6,6 +6,7 @@ tenant without suppressions costs one look.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -121,11 +122,12 @@ def _find_suppression(connection: sqlite3.Connection, facts: Facts, channel: str
     categories = ("*",) if facts.is_required else ("*", facts.options.category)
     row = connection.execute(
         "SELECT reason FROM suppression WHERE tenant = ? AND channel = ? AND value = ? AND category IN (?, ?)",
-        (facts.tenant, channel, normalize(channel, value), categories[0], categories[-1]),
+        (facts.tenant, channel, digest_value(channel, value), categories[0], categories[-1]),
     ).fetchone()
     return "" if row is None else str(row[0])
 
 
-def normalize(channel: str, value: str) -> str:
-    """How an address stands in the list of suppressions: e-mail in lower case."""
-    return value.lower() if channel == "email" else value
+def digest_value(channel: str, value: str) -> str:
+    """How an address stands in lists that outlive its receiver: as a digest, so that an erased address is in no file."""
+    plain = value.lower() if channel == "email" else value
+    return hashlib.sha256(f"{channel}\0{plain}".encode()).hexdigest()

@@ -156,3 +156,9 @@ def put_address(
         (rid, channel, name, value, secret, take_number(connection), form),
     ).fetchone()
     return AddressRow(*row)
+
+
+def delete_address(connection: sqlite3.Connection, tenant: str, receiver: str, name: str) -> bool:
+    """Deletes a receiver's addresses of this name; whether there were any."""
+    rid = find_receiver(connection, tenant, receiver)
+    return connection.execute("DELETE FROM address WHERE rid = ? AND name = ?", (rid, name)).rowcount > 0

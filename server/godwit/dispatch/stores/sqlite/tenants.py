@@ -53,17 +53,22 @@ def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) 
     connection.execute("UPDATE tenant SET receivers = receivers + ? WHERE name = ?", (change, tenant))
 
 
-def take_notification(connection: sqlite3.Connection, tenant: str, size: int, now_ms: int) -> str:
-    """Bytes of a notification more; the quota that stands against it, if there is one. Later uses of the day are counted as they come."""
+def find_exceeded(connection: sqlite3.Connection, tenant: str, size: int, now_ms: int) -> str:
+    """The quota that stands against a notification of `size` bytes; empty where none does."""
     found = read_tenant(connection, tenant, now_ms)
-    if found is not None:
-        quotas, usage = found
-        if 0 < quotas.stored_bytes < usage.stored_bytes + size:
-            return f"the tenant may store {quotas.stored_bytes:,} bytes"
-        if 0 < quotas.deliveries_per_day <= usage.deliveries_today:
-            return f"the tenant may make {quotas.deliveries_per_day:,} deliveries a day"
-    connection.execute("UPDATE tenant SET stored_bytes = stored_bytes + ? WHERE name = ?", (size, tenant))
+    if found is None:
+        return ""
+    quotas, usage = found
+    if 0 < quotas.stored_bytes < usage.stored_bytes + size:
+        return f"the tenant may store {quotas.stored_bytes:,} bytes"
+    if 0 < quotas.deliveries_per_day <= usage.deliveries_today:
+        return f"the tenant may make {quotas.deliveries_per_day:,} deliveries a day"
     return ""
+
+
+def take_bytes(connection: sqlite3.Connection, tenant: str, size: int) -> None:
+    """A notification was accepted."""
+    connection.execute("UPDATE tenant SET stored_bytes = stored_bytes + ? WHERE name = ?", (size, tenant))
 
 
 def give_bytes_back(connection: sqlite3.Connection, tenant: str, size: int) -> None:

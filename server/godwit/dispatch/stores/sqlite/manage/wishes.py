@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ..deciding import normalize as normalize
+from ..deciding import digest_value
 
 
 def list_categories(
@@ -40,7 +40,7 @@ def list_suppressions(
     """Why an address gets nothing: category, reason, since when."""
     rows = connection.execute(
         "SELECT category, reason, since_ms FROM suppression WHERE tenant = ? AND channel = ? AND value = ? ORDER BY category",
-        (tenant, channel, value),
+        (tenant, channel, digest_value(channel, value)),
     )
     return rows.fetchall()
 
@@ -49,13 +49,14 @@ def put_suppression(
     connection: sqlite3.Connection, tenant: str, channel: str, value: str, category: str, reason: str, now_ms: int
 ) -> None:
     """An address gets nothing of a category (`*`: of any). One that is there stays as it is."""
-    row = (tenant, channel, normalize(channel, value), category, reason, now_ms)
+    row = (tenant, channel, digest_value(channel, value), category, reason, now_ms)
     connection.execute("INSERT OR IGNORE INTO suppression VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def delete_suppressions(connection: sqlite3.Connection, tenant: str, channel: str, value: str) -> bool:
     """Lifts all suppressions of an address; whether there were any."""
     gone = connection.execute(
-        "DELETE FROM suppression WHERE tenant = ? AND channel = ? AND value = ?", (tenant, channel, value)
+        "DELETE FROM suppression WHERE tenant = ? AND channel = ? AND value = ?",
+        (tenant, channel, digest_value(channel, value)),
     )
     return gone.rowcount > 0
