@@ -88,6 +88,8 @@ pub struct Node {
     skipped: u64,
     groups: mqtt::Groups,
     due_wills: Vec<Will>,
+    /// Whose wills of an earlier run are withheld.
+    revoked: crate::holder::RevokedNames,
     /// What revocations have ended.
     ended: mqtt::Ended,
     /// Who subscribes next.
@@ -140,6 +142,7 @@ impl Node {
             skipped: 0,
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
+            revoked: crate::holder::RevokedNames::new(&settings.revoked),
             ended: mqtt::Ended::default(),
             asking: names::Owner::default(),
             accepted_us: 0,

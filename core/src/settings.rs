@@ -31,6 +31,8 @@ pub struct Settings {
     pub drops_mqtt_refused: bool,
     /// Replies may be awaited only where the requester may publish; else the right to subscribe suffices.
     pub reply_to_needs_publish: bool,
+    /// Revocations in force at the start: nothing that an earlier run left behind is published in their names.
+    pub revoked: Vec<RevokedSettings>,
     /// WebSocket clients that offer permessage-deflate get it.
     pub compresses: bool,
     /// For conformance suites, which no configuration can name: every WebSocket message is sent back as it came.
@@ -151,6 +153,17 @@ pub struct TlsSettings {
 pub struct CertificateFiles {
     pub certificate_file: String,
     pub key_file: String,
+}
+
+/// Whom a revocation means: every part that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RevokedSettings {
+    pub identity: Option<String>,
+    pub tenant: Option<String>,
+    pub authority: Option<String>,
+    /// The name of a token.
+    pub token: Option<String>,
 }
 
 /// One rule of what an identity may do.

@@ -250,7 +250,7 @@ class Start:
 
     `run` names this run in resume tokens; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
     `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python;
-    `patterns` are the node's own, before the configured ones.
+    `patterns` are the node's own, before the configured ones; `revoked` are the revocations in force.
     """
 
     run: int
@@ -259,6 +259,7 @@ class Start:
     anonymous: Sequence[RuleTuple] | None
     asks: bool
     patterns: Sequence[Mapping[str, Any]] = ()
+    revoked: Sequence[Mapping[str, str | None]] = field(default=(), repr=False)
 
 
 def open_engine(config: Config, start: Start) -> Engine:
@@ -309,6 +310,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "hosts": list(config.client.hosts),
         "compresses": config.client.compression,
         "drops_mqtt_refused": config.mqtt.refused == "drop",
+        "revoked": list(start.revoked),
         "reply_to_needs_publish": config.access.reply_to == "publish",
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),

@@ -96,7 +96,7 @@ class Node:
         try:
             folder = Path(config.node.data_directory) if self._data else None
             self.revocations = Revocations(folder, same_holder=config.access.same_holder)
-            self._start = self._decide_start()
+            self._start = replace(self._decide_start(), revoked=tuple(self.revocations.name_all()))
             self.engine: Engine = open_engine(self.config, self._start)
         except BaseException:
             self._close_data()

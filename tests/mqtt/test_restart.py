@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from godwit.access.revocation import Revocation, Revocations
 from tests.mqtt.conftest import Served, serve
 from tests.mqtt.packets import DISCONNECT, V3, V5, Peer, ack, connect, publish
 
@@ -19,11 +22,11 @@ TOKEN = "the-token-of-this-admin-port"
 
 
 @contextmanager
-def node(folder: Path) -> Iterator[Served]:
+def node(folder: Path, *more: str) -> Iterator[Served]:
     config = folder / "node.toml"
     config.write_text('[patterns."/r/**"]\nmqtt_ack = "disk"\n')
     settings = (f"node.data_directory={folder}", "drain.grace_ms=200", f"admin.token={TOKEN}")
-    with serve(*settings, flags=("--config", str(config))) as served:
+    with serve(*settings, *more, flags=("--config", str(config))) as served:
         yield served
 
 
@@ -53,9 +56,9 @@ def come(peer: Peer, name: str, *, clean: bool = False, expiry_s: int = 100) -> 
     return bool(peer.join(connect(name, peer.version, clean=clean, properties=properties))[2] & 1)
 
 
-def send(address: tuple[str, int], topic: str, numbers: range) -> None:
+def send(address: tuple[str, int], topic: str, numbers: range, password: bytes | None = None) -> None:
     with Peer(address) as sender:
-        sender.join(connect(""))
+        sender.join(connect("", password=password))
         for number in numbers:
             sender.send(publish(topic, b"%d" % number, 1, 1 + number))
             assert sender.receive()[0] >> 4 == 4
@@ -220,3 +223,26 @@ def test_a_purge_outlives_the_node(tmp_path: Path) -> None:
         peer.join(connect("late"))
         peer.granted(("r/d", 1))
         assert peer.drain() == []
+
+
+def test_the_will_of_whoever_was_revoked_while_the_node_was_down_is_withheld(tmp_path: Path) -> None:
+    tokens = ("token-of-a-thief-0123456789abcdef", "token-of-a-sensor-0123456789abcd")
+    access = ("access.mode=basic", f"access.publish_tokens={','.join(tokens)}")
+    with node(tmp_path, *access) as first, Peer(first.mqtt, V5) as thief, Peer(first.mqtt, V5) as sensor:
+        for peer, token in ((thief, tokens[0]), (sensor, tokens[1])):
+            name = token.split("-")[3]
+            peer.join(connect(name, will=(f"r/will/{name}", b"gone"), will_flags=0x28, password=token.encode()))
+            await_note(tmp_path, f"will {name}", says='"due_ms":0')
+        kill(first)
+    name = f"publisher-{hashlib.sha256(tokens[0].encode()).hexdigest()[:16]}"
+    revoked = Revocations(tmp_path)
+    revoked.add(Revocation(identity=name))
+    assert asyncio.run(revoked.keep())
+    with node(tmp_path, *access) as second, Peer(second.mqtt, V5) as watcher:
+        watcher.join(connect("watcher", password=tokens[1].encode()))
+        watcher.granted(("r/will/#", 1))
+        send(second.mqtt, "r/will/last", range(1), tokens[1].encode())
+        topics = {watcher.message().topic}
+        while "r/will/last" not in topics:
+            topics.add(watcher.message().topic)
+    assert topics == {"r/will/sensor", "r/will/last"}

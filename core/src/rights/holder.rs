@@ -1,6 +1,9 @@
 //! Who a connection is: a name, who vouches for it, and whose customer it is. Two authorities may use the same name for two people, so what
 //! a node keeps for somebody (quotas, idempotency keys, sessions, revocations) it keeps for all three together.
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+
+use crate::settings::RevokedSettings;
 
 /// The authority of clients that nobody vouches for.
 pub const ANONYMOUS: &str = "anonymous";
@@ -61,6 +64,36 @@ impl Revoked {
         let is_named = self.identity.as_ref().is_some_and(|identity| *identity == holder.identity)
             || self.token.is_some() && self.token.as_deref() == token;
         is_named && is_in(&self.tenant, &holder.tenant) && is_in(&self.authority, &holder.authority)
+    }
+}
+
+/// Revocations by the names that they mean, to be asked for very many holders.
+#[derive(Debug, Default)]
+pub struct RevokedNames {
+    by_identity: HashMap<Arc<str>, Vec<Revoked>>,
+    by_token: HashMap<Arc<str>, Vec<Revoked>>,
+}
+
+impl RevokedNames {
+    pub fn new(all: &[RevokedSettings]) -> Self {
+        let mut names = Self::default();
+        for one in all {
+            let [identity, tenant, authority, token] =
+                [&one.identity, &one.tenant, &one.authority, &one.token].map(|name| name.as_deref().map(Arc::from));
+            let revoked = Revoked { identity, tenant, authority, token };
+            if let Some(name) = &revoked.identity {
+                names.by_identity.entry(Arc::clone(name)).or_default().push(revoked);
+            } else if let Some(name) = &revoked.token {
+                names.by_token.entry(Arc::clone(name)).or_default().push(revoked);
+            }
+        }
+        names
+    }
+
+    pub fn covers(&self, holder: &Holder, token: Option<&str>) -> bool {
+        let named = self.by_identity.get(&holder.identity).into_iter();
+        let mut all = named.chain(token.and_then(|token| self.by_token.get(token))).flatten();
+        all.any(|revoked| revoked.covers(holder, token))
     }
 }
 

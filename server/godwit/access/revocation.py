@@ -161,6 +161,12 @@ class Revocations:
         self._drop_past()
         return sorted(self._all.values(), key=lambda one: (one.identity is None, one.name))
 
+    def name_all(self) -> Iterator[dict[str, str | None]]:
+        """The same as the engine takes them."""
+        for one in self.list():
+            authority = None if one.authority is None else self.join(one.authority)
+            yield {"identity": one.identity, "token": one.token_id, "tenant": one.tenant, "authority": authority}
+
     def __len__(self) -> int:
         return len(self._all)
 

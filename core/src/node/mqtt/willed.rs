@@ -1,6 +1,6 @@
 //! Wills of MQTT clients as notes of the journal: what was to be published for a client that this node loses with itself is published when
 //! it starts again, as both standards let a server do (3.1.2.5). Owns when: at once, or after its delay where the session came back too. A
-//! will was judged when its client came, and has come to the disk within the interval of the notes; after a kill in between it is none.
+//! will was judged when its client came, and has come to the disk within the interval of the notes; after a kill in between it is none. One of a holder who is revoked meanwhile is withheld.
 use std::sync::Arc;
 
 use base64::Engine;
@@ -158,6 +158,13 @@ impl Node {
     /// The sessions are back: a will waits for its delay where its client's session is among them, and is due now elsewhere.
     pub(in crate::node) fn settle_will(&mut self, pending: PendingWill, now: Now) {
         let PendingWill { id, due_ms, will } = pending;
+        if self.revoked.covers(&will.draft.holder, will.token.as_deref()) {
+            self.ended.wills += 1;
+            if let Some(journal) = &mut self.journal {
+                journal.note(format!("{WILL}{id}"), None);
+            }
+            return;
+        }
         let client = self.clients.by_id.get_mut(&id).filter(|client| client.kept.is_some());
         let left_ms = match &client {
             None => 0,
