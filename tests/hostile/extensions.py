@@ -133,6 +133,9 @@ class HostileAuthorizer(Authorizer):
             return await do_harm(str(question.token))
         return Grant(question.token or "anybody", [Rule.allow("/free/**"), Rule.ask("/asked/**")])
 
+    async def update_token(self, question: ConnectQuestion) -> Any:
+        return await do_harm(str(question.token))
+
     async def subscribe(self, question: SelectorQuestion) -> Any:
         return await do_harm(question.selector.rpartition("/")[2])
 
@@ -144,6 +147,15 @@ class HostileAudit(Audit):
 
     harm = "exit_now"
     harms_left = 0
+    in_start = in_stop = ""
+
+    async def start(self) -> None:
+        if self.in_start:
+            await do_harm(self.in_start)
+
+    async def stop(self) -> None:
+        if self.in_stop:
+            await do_harm(self.in_stop)
 
     async def take(self, events: Sequence[Event]) -> None:
         if self.harms_left > 0:

@@ -16,6 +16,7 @@ from godwit import testing
 from godwit.client import Client
 from godwit.errors import AuthorizerFailed, CommandRefused, SessionClosed
 from tests.hostile import extensions
+from tests.raw_client import raw_client
 from tests.waiting import until
 
 DEADLINE_S = 60
@@ -162,3 +163,38 @@ async def test_more_stuck_calls_than_places_lock_nobody_out() -> None:
             async with Client(node.url, token="good") as client:
                 await client.publish("/free/after", 1)
         assert node.node.gate.counts["granted"] >= 1
+
+
+@pytest.mark.parametrize("harm", [*extensions.HARMS, *extensions.ANSWERS])
+async def test_a_hostile_update_token_ends_its_own_connection_alone(harm: str) -> None:
+    async with testing.node(SETTINGS) as node, asyncio.timeout(DEADLINE_S), load(node):
+        async with raw_client(f"ws://{node.client}") as client:
+            assert (await client.ask({"id": 1, "connect": {"token": "good"}}))["ok"] == "connected"
+            await client.send({"id": 2, "connect": {"token": harm}})
+            assert not [line async for line in client.rest() if line.get("ok")]
+            assert client.close is not None and client.close[0] == UNAVAILABLE
+        assert await is_well(node) and node.node.gate.waiting == 0
+
+
+@pytest.mark.parametrize("harm", ["hang", "exit_now", "interrupt", "swallow_cancellation"])
+async def test_a_hostile_start_of_an_audit_keeps_the_node_from_starting(harm: str) -> None:
+    audit = {"plugins": [f"{PLACE}:AUDIT"], "start_timeout_ms": 200, "stop_timeout_ms": 100}
+    extensions.AUDIT.in_start = harm
+    try:
+        with pytest.raises(AuthorizerFailed, match="did not start"):
+            async with asyncio.timeout(DEADLINE_S), testing.node({"audit": audit}):
+                pass
+    finally:
+        extensions.AUDIT.in_start = ""
+
+
+@pytest.mark.parametrize("harm", [*extensions.HARMS])
+async def test_a_hostile_stop_of_an_audit_does_not_keep_the_node(harm: str) -> None:
+    audit = {"plugins": [f"{PLACE}:AUDIT"], "stop_timeout_ms": 100}
+    extensions.AUDIT.in_stop = harm
+    try:
+        async with asyncio.timeout(DEADLINE_S), testing.node({"audit": audit}) as node, Client(node.url):
+            pass
+        assert node.node.health.condition == "stopped"
+    finally:
+        extensions.AUDIT.in_stop = ""
