@@ -6,6 +6,8 @@ Owns these lines of the log and when each is due. Changes nothing.
 from __future__ import annotations
 
 import resource
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from .config import Address, Config
 from .engine import Listening
@@ -13,6 +15,9 @@ from .logs import read_logger
 
 DESCRIPTORS_KEPT = 100
 """Of a process whose connections are descriptors: for the admin port, the journal and the node's own figures."""
+
+CERTIFICATE_LEFT = timedelta(days=7)
+"""A certificate that has less, and less than a tenth of its time, is warned about at the start."""
 
 
 def announce(config: Config, listening: Listening, admin: Address) -> None:
@@ -32,6 +37,8 @@ def announce(config: Config, listening: Listening, admin: Address) -> None:
             log.warning("journal_repaired", what=what)
     if config.access.mode == "none" and not is_loopback(listening.client.host):
         log.warning("access_open", why="everybody who reaches the client port may publish", set="access.mode")
+    for file in config.tls.certificate_files:
+        _look_at_certificate(Path(file))
     if listening.driver == "readiness":
         _look_at_descriptors(config.limits["connections_max"])
 
@@ -39,6 +46,21 @@ def announce(config: Config, listening: Listening, admin: Address) -> None:
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches the host."""
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _look_at_certificate(file: Path) -> None:
+    """Clients refuse a certificate outside its time, and the node, which serves it all the same, sees only broken handshakes."""
+    from cryptography import x509  # loaded only where there are certificates
+
+    try:
+        certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError):
+        return  # the engine has read it; what is no PEM of this library's is not judged here
+    left = certificate.not_valid_after_utc - datetime.now(UTC)
+    if left <= timedelta():
+        read_logger().warning("certificate_expired", file=str(file), since=certificate.not_valid_after_utc.isoformat())
+    elif left < min(CERTIFICATE_LEFT, (certificate.not_valid_after_utc - certificate.not_valid_before_utc) / 10):
+        read_logger().warning("certificate_expires", file=str(file), at=certificate.not_valid_after_utc.isoformat())
 
 
 def _look_at_descriptors(connections_max: int) -> None:

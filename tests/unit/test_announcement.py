@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import resource
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from structlog.testing import capture_logs
 from godwit.announcement import DESCRIPTORS_KEPT, announce, is_loopback
 from godwit.config import Address, build_config
 from godwit.engine import Listening
+from tests.authority import Authority
 
 HERE = Address.parse("127.0.0.1:1")
 LISTENING = Listening(HERE, "io_uring", "", 1, mqtt=HERE)
@@ -65,3 +68,15 @@ def test_descriptors_that_a_storm_could_take_are_said(
 )
 def test_only_this_machine_reaches_a_loopback_address(host: str, is_one: bool) -> None:
     assert is_loopback(host) is is_one
+
+
+def test_a_certificate_that_has_expired_or_will_soon_is_warned_about(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    lives = {"old": timedelta(hours=-1), "short": timedelta(hours=1), "long": timedelta(days=300)}
+    files = [authority.issue(name, lives=left) for name, left in lives.items()]
+    certificates, keys = ([one[part] for one in files] for part in (0, 1))
+    config = build_config({"tls": {"certificate_files": certificates, "key_files": keys}}, {}, {})
+    with capture_logs() as lines:
+        announce(config, LISTENING, HERE)
+    named = [(line["event"], Path(line["file"]).stem) for line in lines if line["event"].startswith("certificate")]
+    assert named == [("certificate_expired", "old"), ("certificate_expires", "short")]
