@@ -142,11 +142,12 @@ impl Shard {
     fn ask_for_renewal(&mut self, socket: u32, within_ms: u64) {
         let half_ms = within_ms.div_ceil(2);
         let spread_ms = self.connection_id(socket).0.wrapping_mul(0x9e37_79b9_7f4a_7c15) % half_ms.max(1);
-        let ends_ms = self.now.wall_ms.saturating_add(half_ms + spread_ms);
+        let wall_ms = self.now.wall_ms;
+        let ends_ms = wall_ms.saturating_add(half_ms + spread_ms);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let before_ms = connection.papers.as_ref().and_then(|papers| papers.expires_ms);
         if before_ms.is_none_or(|before_ms| before_ms > ends_ms) {
-            connection.set_expiry(Some(ends_ms));
+            connection.set_expiry(ends_ms, wall_ms);
             self.look_at_token(socket);
         }
     }

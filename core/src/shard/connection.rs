@@ -18,6 +18,10 @@ use crate::rights::{Rights, Rule};
 use crate::settings::Settings;
 use crate::websocket::Reader;
 
+/// How long before its end a token's holder is told, at most and at least.
+const NOTICE_MS_MAX: u64 = 60_000;
+const NOTICE_MS_MIN: u64 = 1_500;
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -170,9 +174,9 @@ pub(super) struct Papers {
     pub client: Option<Arc<str>>,
     /// Its verified certificate.
     pub certificate: Option<Arc<[u8]>>,
-    /// When its token expires, and whether it has been told that this is soon.
+    /// When its token expires, and when it is told that this is soon (Unix ms); none where it has been.
     pub expires_ms: Option<u64>,
-    pub is_warned: bool,
+    pub notice_ms: Option<u64>,
     /// The longest frame that it takes; none: the default.
     pub frame_bytes_max: Option<u32>,
     /// Under whom its publishes are numbered.
@@ -305,12 +309,27 @@ impl Connection {
         self.papers.as_ref()?.certificate.clone()
     }
 
-    /// Its token expires then (Unix ms), or there is none that does; nobody has been told of it.
-    pub(super) fn set_expiry(&mut self, expires_ms: Option<u64>) {
-        if expires_ms.is_some() || self.papers.is_some() {
-            let papers = self.papers();
-            (papers.expires_ms, papers.is_warned) = (expires_ms, false);
+    /// It shows no token that expires.
+    pub(super) fn clear_expiry(&mut self) {
+        if let Some(papers) = self.papers.as_mut() {
+            (papers.expires_ms, papers.notice_ms) = (None, None);
         }
+    }
+
+    /// Its token expires then, and it is told so at `notice_ms` (both Unix ms); of one end it is told once.
+    pub(super) fn set_expiry(&mut self, expires_ms: u64, notice_ms: u64) {
+        let papers = self.papers();
+        if papers.expires_ms != Some(expires_ms) {
+            (papers.expires_ms, papers.notice_ms) = (Some(expires_ms), Some(notice_ms));
+        }
+    }
+
+    /// When it is told that a token ends: a third of what it still lives before that, at most a minute. The last quarter of that
+    /// is drawn by its serial, so that tokens issued together are not renewed together.
+    pub(super) fn notice_ms(&self, expires_ms: u64, wall_ms: u64) -> u64 {
+        let most_ms = (expires_ms.saturating_sub(wall_ms) / 3).clamp(NOTICE_MS_MIN, NOTICE_MS_MAX);
+        let drawn_ms = (u64::from(self.serial.wrapping_mul(0x9e37_79b1)) * (most_ms / 4)) >> 32;
+        expires_ms.saturating_sub((most_ms - drawn_ms).max(NOTICE_MS_MIN))
     }
 
     /// Lets go of details that hold nothing any more.

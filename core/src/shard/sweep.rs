@@ -171,8 +171,8 @@ impl Shard {
         }
         if wall_ms >= expires_ms {
             self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
-        } else if can_hear && expires_ms - wall_ms <= 60_000 && !papers.is_warned {
-            papers.is_warned = true;
+        } else if can_hear && papers.notice_ms.is_some_and(|notice_ms| notice_ms <= wall_ms) {
+            papers.notice_ms = None;
             let in_ms = expires_ms - wall_ms;
             put_notice(connection, &Push::TokenExpiring { in_ms });
             self.make_ready(socket);

@@ -229,10 +229,13 @@ fn new_rights_end_what_they_no_longer_cover() {
     let mut ended: Vec<&str> = heard.iter().filter_map(|m| m["ended"].as_str()).collect();
     ended.sort_unstable();
     assert_eq!(ended, ["/**", "/b"], "{heard:?}");
-    wait(&mut world, 40_000);
+    wait(&mut world, 45_000);
+    assert!(!world.heard(client).iter().any(|m| m["notice"] == "token_expiring"), "half its time is left");
+    world.bytes(client, &[0x8a, 0x80, 0, 0, 0, 0]);
+    wait(&mut world, 25_000);
     assert!(world.heard(client).iter().any(|m| m["notice"] == "token_expiring"));
     world.bytes(client, &[0x8a, 0x80, 0, 0, 0, 0]);
-    wait(&mut world, 55_000);
+    wait(&mut world, 25_000);
     assert_eq!(world.heard(client).last(), Some(&json!({"close": 4003})));
     assert_eq!(Rights::default().judge_subject(godwit_core::rights::Action::Publish, "/a"), Verdict::Deny);
 }

@@ -15,7 +15,7 @@ impl Shard {
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         if !is_judged {
-            connection.set_expiry(None);
+            connection.clear_expiry();
             if connection.access.is_none() || connection.exchange().token.take().is_some() {
                 self.set_access(socket, anonymous);
             }
@@ -46,7 +46,7 @@ impl Shard {
         }
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         connection.exchange().token = token.as_deref().map(Box::from);
-        connection.set_expiry(None);
+        connection.clear_expiry();
         let report = Report::Authorize {
             connection: connection_id,
             token,

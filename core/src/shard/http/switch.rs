@@ -18,7 +18,7 @@ impl Shard {
         };
         let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
         connection.details = None;
-        connection.set_expiry(None);
+        connection.clear_expiry();
         connection.phase = Phase::Open;
         connection.wire = upgrade.wire;
         connection.window_bits = upgrade.window_bits;

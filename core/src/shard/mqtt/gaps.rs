@@ -89,7 +89,7 @@ impl Shard {
             && let Some(papers) = connection.papers.as_mut()
         {
             // That its token ends soon may have been found while nobody wanted to hear it: the next look says it again.
-            papers.is_warned = false;
+            papers.notice_ms = papers.notice_ms.or(papers.expires_ms.map(|_| 0));
         }
         Qos::AtMostOnce
     }
