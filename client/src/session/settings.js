@@ -33,7 +33,7 @@ const DEFAULTS = Object.freeze({
   /** the first try to come back comes within this */
   reconnectFirstMs: 1_000,
   /** and a later one within this */
-  reconnectMaxMs: 120_000,
+  reconnectMaxMs: 20_000,
   /** between two savings of positions */
   positionsSaveMs: 1_000,
 });

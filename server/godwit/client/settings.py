@@ -29,7 +29,7 @@ class Settings:
     answer_timeout_ms: int = 10_000  # to answer a ping, else the peer is dead
     ping_interval_ms: int = 25_000  # silence before a ping, where the server names none
     reconnect_first_ms: int = 1_000  # the first try comes within this
-    reconnect_max_ms: int = 120_000  # and a later one within this
+    reconnect_max_ms: int = 20_000  # and a later one within this
     positions_save_ms: int = 1_000  # between two savings of positions
     # A publish without an answer of which the server, restarted or short of memory, cannot know whether it took it.
     on_unknown_publish: OnUnknownPublish = "resend"  # anew, perhaps as a second message; "raise": AnswerLost

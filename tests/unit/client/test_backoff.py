@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.client.backoff import WISH_MS_MAX, Backoff, reconnect_wait_ms, wish_of, words_of
+from godwit.client.settings import Settings
 
-FIRST, MOST = 1_000, 120_000
+FIRST, MOST = Settings().reconnect_first_ms, Settings().reconnect_max_ms
 randoms = st.floats(min_value=0, max_value=1, exclude_max=True)
 
 
@@ -29,7 +30,7 @@ def test_each_failure_doubles_the_bound_and_a_connection_that_held_begins_anew()
     for _ in range(9):
         backoff.lost(None, None)
         waits.append(backoff.wait_ms(0.5))
-    assert waits == [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
+    assert waits == [500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000, 10_000]
     backoff.lost(FIRST, None)
     assert backoff.wait_ms(0.5) == 500
 
@@ -39,6 +40,15 @@ def test_connection_that_never_holds_is_not_hammered() -> None:
     for _ in range(5):
         backoff.lost(FIRST - 1, None)
     assert backoff.wait_ms(0.5) == 8_000
+
+
+def test_waits_are_20_seconds_at_most_and_a_longer_spread_of_a_drain_is_kept() -> None:
+    backoff = Backoff(FIRST, MOST)
+    for _ in range(40):
+        backoff.lost(None, None)
+    assert backoff.wait_ms(0.999) < 20_000
+    backoff.lost(None, 45_000)
+    assert backoff.wait_ms(0.5) == 45_000
 
 
 def test_wish_of_the_server_goes_before_and_holds_once() -> None:
