@@ -18,5 +18,7 @@ pub use chunked::Chunked;
 pub use commands::{Asked, ListenMany, Wish, read_commands};
 pub use content::{check_publishes, media_of};
 pub use head::{Framing, Head, Method, read_head};
-pub use query::{Listen, Way, find_token, has_subject, read_listen, read_produce, read_removal, read_subject};
+pub use query::{
+    Listen, Way, find_token, has_subject, hint_at_plus, read_listen, read_produce, read_removal, read_subject,
+};
 pub use upgrade::{Upgrade, is_upgrade, upgrade};

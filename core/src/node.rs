@@ -94,6 +94,8 @@ pub struct Node {
     ended: mqtt::Ended,
     /// Who subscribes next.
     asking: names::Owner,
+    /// Who opens a subject or pattern reads what there is and leaves: nobody hears of interest.
+    is_reading: bool,
     /// When what is accepted now was (monotonic µs, modulo 2³²).
     accepted_us: u32,
     /// Highest wall time seen; resume tokens carry it, and it never runs back.
@@ -145,6 +147,7 @@ impl Node {
             revoked: crate::holder::RevokedNames::new(&settings.revoked),
             ended: mqtt::Ended::default(),
             asking: names::Owner::default(),
+            is_reading: false,
             accepted_us: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,

@@ -226,6 +226,17 @@ pub fn read_subject<'a>(head: &Head<'a>) -> Result<Cow<'a, str>, Refusal> {
     subject.ok_or_else(missing)
 }
 
+/// What helps where a subject is not there: a `+` of a query stands for a blank.
+#[must_use]
+pub fn hint_at_plus(head: &Head<'_>) -> &'static str {
+    let mut pairs = head.query.split('&').filter_map(|pair| pair.split_once('='));
+    if pairs.any(|(name, raw)| name == "subject" && raw.contains('+')) {
+        "the subject has no snapshot; in a query + means a blank, and %2B a plus sign"
+    } else {
+        ""
+    }
+}
+
 /// What a GET wants to listen to.
 ///
 /// # Errors
@@ -259,7 +270,9 @@ pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Lis
                 "snapshot" => set(&mut on_gap, name, false)?,
                 _ => return Err(invalid("on_gap is oldest or snapshot")),
             },
-            "last_event_id" => set(&mut last_id, name, value)?,
+            // The second name, and a parameter that keeps caches away, are what polyfills of EventSource send.
+            "last_event_id" | "lastEventId" => set(&mut last_id, name, value)?,
+            "_" => {}
             "frame_bytes_max" => set(&mut frame_bytes, name, frame_bytes_max(name, &value)?)?,
             "conflate_ms" if is_stream => set(&mut conflate_ms, name, window(&value, limits)?)?,
             "limit" if !is_stream => set(&mut limit, name, number(name, &value)?)?,

@@ -30,7 +30,7 @@ pub fn split(bytes: &[u8], version: Option<Version>, bytes_max: usize) -> Result
         Varint::Whole { value, bytes: count, is_shortest } => {
             let (start, end) = (1 + count, 1 + count + value as usize);
             if end > bytes_max {
-                let text = "the packet is larger than this node takes";
+                let text = "the packet is larger than this node takes (limits.message_bytes_max)";
                 return Err(Fault::of(Code::MessageTooBig, Reason::PACKET_TOO_LARGE, text));
             }
             let Some(body) = bytes.get(start..end) else { return Ok(Split::Part) };

@@ -31,7 +31,7 @@ impl Node {
         };
         if let Some(log) = self.names.get_mut(id) {
             log.listeners.add(shard);
-            if !log.is_announced {
+            if !log.is_announced && !self.is_reading {
                 log.is_announced = true;
                 let name = Arc::clone(&log.subject);
                 let mask = self.interest.watchers.mask(&name);
@@ -78,11 +78,21 @@ impl Node {
         }
         self.check_size(pattern, &self.directory)?;
         self.directory.add(shard, pattern);
-        if self.interest.begin(pattern) {
+        self.announce_pattern(pattern);
+        Ok(())
+    }
+
+    /// Somebody listens to a pattern, which has a listener: watchers hear of it where that is news.
+    pub fn announce_pattern(&mut self, pattern: &Pattern) {
+        if !self.is_reading && self.interest.begin(pattern) {
             let mask = self.interest.watchers.overlapping_mask(pattern);
             self.tell_interest(mask, pattern.text().into(), true);
         }
-        Ok(())
+    }
+
+    /// Whether who opens what follows reads what there is and leaves, which is no interest.
+    pub fn set_reading(&mut self, is_reading: bool) {
+        self.is_reading = is_reading;
     }
 
     /// One listener of `shard` on a pattern less.

@@ -249,7 +249,10 @@ impl Shard {
         node: &mut Node,
     ) -> Result<u32, Refusal> {
         let stream = match self.streams.find_pattern(pattern.text(), variant) {
-            Some(stream) => stream,
+            Some(stream) => {
+                node.announce_pattern(pattern);
+                stream
+            }
             None => {
                 node.open_pattern(self.index, pattern, self.now)?;
                 let source = Source::Pattern(Arc::new(pattern.clone()));

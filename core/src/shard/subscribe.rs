@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::join::placed;
 use super::{Shard, lock};
-use crate::codec::Wire;
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
 use crate::cursor::{Cursor, CursorState, NONE, Plan, Skip};
 use crate::journal::Range;
@@ -44,10 +43,13 @@ impl Shard {
         let mut node = lock(&node);
         self.absorb_all(&mut node);
         self.ask_as(socket, &mut node);
-        match selector {
+        node.set_reading(self.is_reading(socket));
+        let joined = match selector {
             Selector::Subject(subject) => self.join_subject_stream(socket, id, command, subject, &mut node),
             Selector::Pattern(pattern) => self.join_pattern_stream(socket, id, command, pattern, &mut node),
-        }?;
+        };
+        node.set_reading(false);
+        joined?;
         self.wakes |= node.take_wakes();
         Ok(())
     }
@@ -291,8 +293,8 @@ impl Shard {
         }
         if stream.cursors.is_empty() {
             stream.empty_since_ms = Some(self.now.mono_ms);
-            // One request after the other listens to the same: what it listens to lingers.
-            if stream.wire != Wire::Poll && stream.window.as_ref().is_none_or(|w| w.bytes() == 0) {
+            // A stream of answers to requests has no window: it lingers for nobody, and its interest ends.
+            if stream.window.as_ref().is_none_or(|w| w.bytes() == 0) {
                 self.remove_stream(cursor.stream);
             }
         }

@@ -33,6 +33,9 @@ const NODE_SWEEPS: u32 = 2;
 /// A resume token is told at least so often (in resume token intervals) when only other subjects' messages arrived.
 const QUIET_INTERVALS: u64 = 30;
 
+/// What a stream of events says at the end of its token: EventSource would come again with the old one.
+const STREAM_ENDED: &str = "the token has expired: open the stream again with a new token and the id of the last event (Last-Event-ID or last_event_id)";
+
 impl Shard {
     pub(super) fn sweep<O: Outlet>(&mut self, out: &mut O) {
         let end = self.connections.end();
@@ -170,7 +173,9 @@ impl Shard {
             self.expiring.insert((expires_ms, socket));
         }
         if wall_ms >= expires_ms {
-            self.close(socket, Code::TokenExpired, Code::TokenExpired.sentence());
+            let how =
+                if matches!(wire, Wire::Sse | Wire::SseMany) { STREAM_ENDED } else { Code::TokenExpired.sentence() };
+            self.close(socket, Code::TokenExpired, how);
         } else if can_hear && papers.notice_ms.is_some_and(|notice_ms| notice_ms <= wall_ms) {
             papers.notice_ms = None;
             let in_ms = expires_ms - wall_ms;

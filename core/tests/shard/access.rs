@@ -13,7 +13,7 @@ use godwit_core::settings::{Listener, RuleSettings, Settings};
 use godwit_core::shard::check_access;
 
 /// A client that has shown its token, and the connection the question was about.
-fn asking(world: &mut World) -> (Place, ConnectionId) {
+pub(crate) fn asking(world: &mut World) -> (Place, ConnectionId) {
     let place = world.connect(0);
     world.say(place, r#"[{"id":1,"connect":{"token":"t"}},{"subscribe":"/a"}]"#);
     world.turn(0);
@@ -36,51 +36,6 @@ fn a_refused_client_is_read_again_so_that_its_own_close_ends_the_connection() {
     world.bytes(place, &[0x88, 0x80, 0, 0, 0, 0]);
     world.turn(0);
     assert!(world.socket(place).is_closed);
-}
-
-#[test]
-fn holders_of_tokens_of_a_minute_are_told_once_each_at_a_moment_of_its_own() {
-    let mut world = World::new(Settings { asks_on_connect: true, ..open_settings() }, 1, false);
-    let rules = Rights::compile(&open_settings().anonymous.unwrap_or_default()).map(Arc::new).expect("rules");
-    let mut expires_ms = world.now.wall_ms + 60_000;
-    let clients: Vec<_> = std::iter::repeat_with(|| {
-        world.reports.clear();
-        asking(&mut world)
-    })
-    .take(20)
-    .collect();
-    let mut told: Vec<u64> = Vec::new();
-    for (steps, count) in [(190, 20), (20, 20), (190, 40)] {
-        for (place, connection) in &clients {
-            let grant = Order::Grant {
-                connection: *connection,
-                holder: Holder::new("", "authorizer", "ann"),
-                rights: Arc::clone(&rules),
-                expires_ms: Some(expires_ms),
-                token: None,
-            };
-            world.order(0, grant);
-            world.bytes(*place, &[0x8a, 0x80, 0, 0, 0, 0]);
-        }
-        for _ in 0..steps {
-            for (place, _) in &clients {
-                let heard = world.heard(*place);
-                told.extend(
-                    heard
-                        .iter()
-                        .filter(|one| one["notice"] == "token_expiring")
-                        .map(|_| expires_ms - world.now.wall_ms),
-                );
-            }
-            world.advance(250);
-            world.turn(0);
-        }
-        // Shown again, a token that ends no later is nothing to tell of again.
-        assert_eq!(told.len(), count, "{told:?}");
-        expires_ms = if steps == 20 { world.now.wall_ms + 60_000 } else { expires_ms };
-    }
-    assert!(told.iter().all(|&left_ms| (13_500..=20_250).contains(&left_ms)), "{told:?}");
-    assert!(told.iter().collect::<std::collections::BTreeSet<_>>().len() > 5, "together: {told:?}");
 }
 
 #[test]

@@ -116,3 +116,65 @@ fn standard_messages_count_against_the_limit_of_an_answer() {
     let dropped: u64 = items.iter().filter_map(|item| item["count"].as_u64()).sum();
     assert_eq!((status, messages, dropped), (200, 2, 3), "{body}");
 }
+
+#[test]
+fn interest_ends_with_a_long_poll_and_a_plain_read_is_none() {
+    let mut world = World::new(open_settings(), 1, false);
+    let (watcher, reader) = (world.connect(0), world.accept(0));
+    world.ask(watcher, r#"{"id":1,"watch":"/**"}"#);
+    let told = |world: &mut World| -> Vec<(String, bool)> {
+        let heard = world.heard(watcher).into_iter();
+        let of = |one: Value| Some((one["interest"].as_str()?.to_owned(), one["subscribers"].as_bool()?));
+        heard.filter_map(of).collect()
+    };
+    for subject in ["/a", "/b/*"] {
+        world.bytes(reader, get(&format!("/v1/messages?subject={subject}"), None).as_bytes());
+        for _ in 0..20 {
+            world.turn_all();
+            world.advance(250);
+        }
+        assert_eq!(told(&mut world), [], "who reads what there is waits for nothing");
+        world.bytes(reader, get(&format!("/v1/messages?subject={subject}&wait=1"), None).as_bytes());
+        world.turn_all();
+        assert_eq!(told(&mut world), [(subject.to_owned(), true)]);
+        world.advance(1_000);
+        world.turn_all();
+        // `interest_debounce_ms` later, and a sweep.
+        for _ in 0..9 {
+            world.advance(250);
+            world.turn_all();
+        }
+        assert_eq!(told(&mut world), [(subject.to_owned(), false)]);
+    }
+}
+
+#[test]
+fn a_plus_in_a_query_is_a_blank_and_the_404_says_so() {
+    let mut world = World::new(open_settings(), 1, false);
+    let place = world.accept(0);
+    for (target, is_hinted) in [("/v1/snapshot?subject=/a+b", true), ("/v1/snapshot?subject=/a%20b", false)] {
+        world.bytes(place, get(target, None).as_bytes());
+        world.turn_all();
+        let text = String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("UTF-8");
+        assert!(text.starts_with("HTTP/1.1 404 ") && text.contains("%2B") == is_hinted, "{text}");
+    }
+}
+
+#[test]
+fn what_polyfills_of_event_sources_add_is_taken() {
+    let mut world = World::new(open_settings(), 1, false);
+    let publisher = world.connect(0);
+    world.ask(publisher, r#"[{"id":1,"publish":"/a","content":1},{"id":2,"publish":"/a","content":2}]"#);
+    let place = world.accept(0);
+    world.bytes(place, get("/v1/stream?subject=/a&_=1795250000000&lastEventId=7.1", None).as_bytes());
+    world.turn_all();
+    let text = String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("UTF-8");
+    assert!(text.starts_with("HTTP/1.1 200 ") && text.contains("id: 7.2") && !text.contains("id: 7.1\n"), "{text}");
+    let asks = "OPTIONS /v1/stream?subject=/a HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nAccess-Control-Request-Method: GET\r\n\r\n";
+    let place = world.accept(0);
+    world.bytes(place, asks.as_bytes());
+    world.turn_all();
+    let text = String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("UTF-8");
+    let allowed = text.lines().find(|line| line.starts_with("Access-Control-Allow-Headers")).expect("the field");
+    assert!(allowed.contains("Cache-Control"), "{allowed}");
+}

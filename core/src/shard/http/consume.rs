@@ -42,6 +42,12 @@ impl Shard {
         self.connections.get_mut(socket)?.details.as_mut()?.exchange.as_mut()?.poll.as_deref_mut()
     }
 
+    /// Whether a connection reads what there is, without waiting for more.
+    pub(in crate::shard) fn is_reading(&mut self, socket: u32) -> bool {
+        let now_ms = self.now.mono_ms;
+        self.poll_mut(socket).is_some_and(|poll| poll.deadline_ms <= now_ms)
+    }
+
     /// Messages that a cursor's connection still takes in this answer.
     pub(in crate::shard) fn messages_left(&self, cursor: u32) -> usize {
         let connection = self.cursors.get(cursor).and_then(|cursor| self.connections.get(cursor.connection));

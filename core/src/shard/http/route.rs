@@ -59,11 +59,11 @@ impl Path {
 }
 
 const PAGES_MAY_POST: &str = "Allow: GET, HEAD, POST, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, POST\r\n\
-Access-Control-Allow-Headers: Authorization, Content-Type, Idempotency-Key, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
+Access-Control-Allow-Headers: Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
 const PAGES_MAY_DELETE: &str = "Allow: GET, HEAD, DELETE, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, DELETE\r\n\
-Access-Control-Allow-Headers: Authorization, Idempotency-Key, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
+Access-Control-Allow-Headers: Authorization, Cache-Control, Idempotency-Key, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
 const PAGES_MAY_GET: &str = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD\r\n\
-Access-Control-Allow-Headers: Authorization, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
+Access-Control-Allow-Headers: Authorization, Cache-Control, Last-Event-ID\r\nAccess-Control-Max-Age: 7200\r\n";
 
 impl Shard {
     /// Does what a request asks; `done` of its publishes are done already.
@@ -160,7 +160,9 @@ impl Shard {
         let held = lock(&node);
         let snapshot = held.find(&name).and_then(|log| held.snapshot(log, self.now));
         drop(held);
-        let Some(snapshot) = snapshot else { return Err(http::refuse(Code::SnapshotMissing, "")) };
+        let Some(snapshot) = snapshot else {
+            return Err(http::refuse(Code::SnapshotMissing, http::hint_at_plus(head)));
+        };
         let lines = format!(
             "Godwit-Position: {}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n",
             snapshot.at

@@ -1,4 +1,5 @@
 //! What the rules leave to the server: paid before it is asked, asked again when the answer is old, and where replies may be awaited.
+mod notice;
 mod shares;
 
 use std::sync::Arc;
