@@ -110,6 +110,7 @@ async def test_a_stream_is_warned_and_ends_with_its_token(node: testing.RunningN
         told = [event async for event in events_of(answer)]
     assert [value["notice"] for kind, value in told if kind == "notice"] == ["token_expiring"]
     assert told[-1][0] == "closed" and told[-1][1]["closed"] == 4003
+    assert "new token and the id of the last event" in told[-1][1]["reason"]
 
 
 async def test_a_revocation_ends_streams_and_waiting_requests_alike(node: testing.RunningNode) -> None:

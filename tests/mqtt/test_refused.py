@@ -93,6 +93,20 @@ def test_a_client_identifier_may_hold_slashes(node: Served, version: int) -> Non
 
 
 @pytest.mark.parametrize("version", [V3, V5])
+def test_a_message_that_is_too_large_says_so_in_the_log_and_in_the_disconnect(tmp_path: Path, version: int) -> None:
+    log = tmp_path / "log"
+    with serve("limits.message_bytes_max=4096", log=log) as node, Peer(node.mqtt, version) as peer:
+        peer.join(connect("wordy", version))
+        peer.send(publish("a", b"x" * 5_000, 1, 7, version))
+        said = peer.receive()
+        if version == V5:
+            assert said[0] == 0xE0 and said[2] == 0x95 and b"limits.message_bytes_max" in said
+            said = peer.receive()
+        assert said == b""
+        await_line(log, "mqtt_refused", "wordy", "MQTT 0x95", "limits.message_bytes_max")
+
+
+@pytest.mark.parametrize("version", [V3, V5])
 def test_what_is_refused_is_a_log_line(tmp_path: Path, version: int) -> None:
     log = tmp_path / "log"
     with serve(log=log) as node:
