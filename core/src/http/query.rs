@@ -265,11 +265,7 @@ pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Lis
             }
             "last" => set(&mut last, name, number(name, &value)?.min(u64::from(u32::MAX)) as u32)?,
             "snapshot" => set(&mut snapshot, name, truth(name, &value)?)?,
-            "on_gap" => match &*value {
-                "oldest" => set(&mut on_gap, name, true)?,
-                "snapshot" => set(&mut on_gap, name, false)?,
-                _ => return Err(invalid("on_gap is oldest or snapshot")),
-            },
+            "on_gap" => set(&mut on_gap, name, from_oldest(&value)?)?,
             // The second name, and a parameter that keeps caches away, are what polyfills of EventSource send.
             "last_event_id" | "lastEventId" => set(&mut last_id, name, value)?,
             "_" => {}
@@ -301,6 +297,14 @@ pub fn read_listen<'a>(head: &Head<'a>, way: Way, limits: &Limits) -> Result<Lis
 /// The id that a stream is resumed from: the field is newer than the URL, since a browser repeats the URL and adds the field.
 pub(super) fn last_event_id<'a>(head: &Head<'a>, parameter: Option<&'a str>) -> Option<&'a [u8]> {
     head.last_event_id.or(parameter.map(str::as_bytes)).filter(|id| !id.is_empty())
+}
+
+fn from_oldest(value: &str) -> Result<bool, Refusal> {
+    match value {
+        "oldest" => Ok(true),
+        "snapshot" => Ok(false),
+        _ => Err(invalid("on_gap is oldest or snapshot")),
+    }
 }
 
 fn subscribe(selector: Cow<'_, str>) -> Subscribe<'_> {
