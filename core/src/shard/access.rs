@@ -3,6 +3,7 @@
 //! whom `judge` has not said `Allow`; a wire asks with the selector it is about to serve, and serves nothing else.
 //! Owns what a listener and an address allow; what an identity may do is compiled in `rights`, how much of it in `quota`.
 mod asking;
+mod expiry;
 mod quota;
 mod reply;
 mod share;

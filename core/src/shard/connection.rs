@@ -18,10 +18,6 @@ use crate::rights::{Rights, Rule};
 use crate::settings::Settings;
 use crate::websocket::Reader;
 
-/// How long before its end a token's holder is told, at most and at least.
-const NOTICE_MS_MAX: u64 = 60_000;
-const NOTICE_MS_MIN: u64 = 1_500;
-
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -307,29 +303,6 @@ impl Connection {
     /// The certificate it showed, which the server is told of.
     pub(super) fn certificate(&self) -> Option<Arc<[u8]>> {
         self.papers.as_ref()?.certificate.clone()
-    }
-
-    /// It shows no token that expires.
-    pub(super) fn clear_expiry(&mut self) {
-        if let Some(papers) = self.papers.as_mut() {
-            (papers.expires_ms, papers.notice_ms) = (None, None);
-        }
-    }
-
-    /// Its token expires then, and it is told so at `notice_ms` (both Unix ms); of one end it is told once.
-    pub(super) fn set_expiry(&mut self, expires_ms: u64, notice_ms: u64) {
-        let papers = self.papers();
-        if papers.expires_ms != Some(expires_ms) {
-            (papers.expires_ms, papers.notice_ms) = (Some(expires_ms), Some(notice_ms));
-        }
-    }
-
-    /// When it is told that a token ends: a third of what it still lives before that, at most a minute. The last quarter of that
-    /// is drawn by its serial, so that tokens issued together are not renewed together.
-    pub(super) fn notice_ms(&self, expires_ms: u64, wall_ms: u64) -> u64 {
-        let most_ms = (expires_ms.saturating_sub(wall_ms) / 3).clamp(NOTICE_MS_MIN, NOTICE_MS_MAX);
-        let drawn_ms = (u64::from(self.serial.wrapping_mul(0x9e37_79b1)) * (most_ms / 4)) >> 32;
-        expires_ms.saturating_sub((most_ms - drawn_ms).max(NOTICE_MS_MIN))
     }
 
     /// Lets go of details that hold nothing any more.

@@ -50,12 +50,8 @@ impl Shard {
                     return self.unpark(socket, out);
                 }
                 self.set_access(socket, Some(Arc::new(access)));
-                let wall_ms = self.now.wall_ms;
+                self.grant_until(socket, expires_ms);
                 let Some(found) = self.connections.get_mut(socket) else { return };
-                match expires_ms {
-                    Some(expires_ms) => found.set_expiry(expires_ms, found.notice_ms(expires_ms, wall_ms)),
-                    None => found.clear_expiry(),
-                }
                 if let Some(id) = found.details.as_mut().and_then(|details| details.connect_id.take()) {
                     self.connected(socket, &id);
                 }
