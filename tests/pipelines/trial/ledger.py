@@ -9,6 +9,7 @@ import contextlib
 import json
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 SUBJECTS = 5
+ALL = "/trial/**"
 
 
 @dataclass
@@ -25,6 +27,8 @@ class Ledger:
 
     taken: set[int] = field(default_factory=set)
     next: int = 0
+    received: Counter[int] = field(default_factory=Counter)
+    """What reached a subscriber of everything, over all lives."""
 
     def publish(self, url: str, count: int) -> None:
         """So many more, in one request; each is on the node's disk when this returns."""
@@ -39,6 +43,36 @@ class Ledger:
         with urllib.request.urlopen(request, timeout=60) as answer:
             outcomes: list[dict[str, Any]] = json.load(answer)
         self.taken |= {number for number, outcome in zip(numbers, outcomes, strict=True) if "error" not in outcome}
+
+
+class Listener:
+    """A subscriber of a pattern by Server-Sent Events, which writes down every number that reaches it."""
+
+    def __init__(self, url: str, selector: str) -> None:
+        self.received: Counter[int] = Counter()
+        self._answer = urllib.request.urlopen(f"{url}/v1/stream?subject={selector}", timeout=60)
+        self._events = self._read()
+        assert next(self._events)["event"] == "subscribed"
+
+    def _read(self) -> Iterator[dict[str, str]]:
+        event: dict[str, str] = {"event": "", "data": ""}
+        for line in self._answer:
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name in event:
+                event[name] += value
+            elif not name:
+                yield event
+                event = {"event": "", "data": ""}
+
+    def take(self, count: int) -> None:
+        """Returns when so many more messages have come. A gap would be a fault of the node: nothing is evicted here."""
+        for _ in range(count):
+            event = next(event for event in self._events if event["data"] and event["event"] != "resume_token")
+            assert not event["event"], event
+            self.received[int(json.loads(event["data"])["content"]["number"])] += 1
+
+    def close(self) -> None:
+        self._answer.close()
 
 
 def number_of(subject: str, content: bytes) -> int | None:
@@ -67,6 +101,23 @@ def read_all(reader: Any, is_sealed: bool) -> list[pa.RecordBatch]:
     with contextlib.suppress(pa.ArrowInvalid):
         found.extend(reader)
     return found
+
+
+def delivered(data: Path, selector: str) -> int:
+    """How many messages the files of a journal that is whole say were handed over to who subscribed to a selector."""
+    found, folder = 0, data / "journal/deliveries"
+    for path in sorted([*folder.glob("*.arrow"), *folder.glob("*.arrows")]):
+        with pa.OSFile(str(path)) as file:
+            is_sealed = path.suffix == ".arrow"
+            for rows in read_all(pa.ipc.open_file(file) if is_sealed else pa.ipc.open_stream(file), is_sealed):
+                found += sum(row["count"] for row in rows.to_pylist() if row["selector"] == selector)
+    return found
+
+
+def audited(lake: Path, selector: str) -> int:
+    """How many the audit says were."""
+    rows = table_rows(lake, "gold.audit_ranges")
+    return sum(int(row["messages"]) for row in rows if row["selector"] == selector)
 
 
 def table_rows(lake: Path, name: str) -> list[dict[str, Any]]:

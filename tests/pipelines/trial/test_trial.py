@@ -20,7 +20,7 @@ from godwit_pipelines.progress import translate
 from tests.pipelines.conftest import Runs
 from tests.pipelines.node.serving import node_process
 from tests.pipelines.trial import ledger
-from tests.pipelines.trial.ledger import Ledger
+from tests.pipelines.trial.ledger import Ledger, Listener
 
 ROUNDS = 3
 Harm = Callable[[bytearray, int, int, random.Random], None]
@@ -63,11 +63,16 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 
 def live(folder: Path, account: Ledger, chance: random.Random, *, rounds: int = 4) -> None:
-    """A node that takes some messages and is killed."""
+    """A node that takes some messages, hands them over and is killed."""
     folder.mkdir(exist_ok=True)
     with node_process(folder, "--set", "node.name=a") as (url, process):
+        listener = Listener(url, ledger.ALL)
         for _ in range(rounds):
-            account.publish(url, chance.randrange(1, 60))
+            count = chance.randrange(1, 60)
+            account.publish(url, count)
+            listener.take(count)
+        listener.close()
+        account.received += listener.received
         process.kill()
         process.wait()
 
@@ -83,13 +88,15 @@ def land(run_job: Runs) -> Outcome | PipelineError:
         raise
 
 
-def check_whole(lake: Path, account: Ledger, run_job: Runs) -> None:
-    """Every message is there once, in bronze and in gold, and the jobs say so."""
+def check_whole(lake: Path, account: Ledger, run_job: Runs, delivered: int) -> None:
+    """Every message is there once, in bronze and in gold, and the jobs say so. `delivered`: as the journals' files say."""
+    assert set(account.received) == account.taken and set(account.received.values()) == {1}
     numbers = ledger.landed_numbers(lake)
     assert set(numbers) == account.taken and set(numbers.values()) == {1}
     reconciled, audited = run_job("reconcile"), run_job("audit")
     assert (reconciled.found, audited.found) == (0, 0), (reconciled.text, audited.text)
     assert not ledger.named_offsets(lake, "hole", "lost", "quarantined")
+    assert ledger.audited(lake, ledger.ALL) == delivered <= account.received.total()
     run_job("usage")
     rows = ledger.table_rows(lake, "bronze.messages")
     counted = sum(row["in_messages"] for row in ledger.table_rows(lake, "gold.usage_1h"))
@@ -130,6 +137,9 @@ def test_damage_of_an_open_segment_is_named_to_the_row(
     behind = max(named | landed, default=-1)
     assert {offset for offset in gone if offset <= behind} <= named
     assert named <= gone | (set(range(behind + 1)) - set(offsets.values())), "nothing sound is called lost"
+    audited = run_job("audit")
+    assert audited.found == 0, f"nothing that was handed over is called a fault: {audited.text}"
+    assert ledger.audited(lake.folder, ledger.ALL) == ledger.delivered(data, ledger.ALL)
     if any(offset > behind for offset in gone):
         assert harm in (cut, zero) or ledger.has_tail(lake.folder), "what cannot be read yet is named by its bytes"
 
@@ -143,7 +153,7 @@ def test_a_journal_made_anew_lands_as_well_or_ends_the_job(
     data = tmp_path / "node-1"
     (folder / "data").rename(data)
     assert isinstance(land(run_job), Outcome)
-    check_whole(lake.folder, account, run_job)
+    check_whole(lake.folder, account, run_job, ledger.delivered(data, ledger.ALL))
     shutil.rmtree(data)
     live(folder, account, chance, rounds=8)
     (folder / "data").rename(data)
@@ -170,7 +180,7 @@ def test_a_checkpoint_put_back_ends_the_job_and_without_it_all_is_there(
     assert isinstance(land(run_job), PipelineError), "nothing is committed for a batch that the table has"
     shutil.rmtree(checkpoint)
     assert isinstance(land(run_job), Outcome)
-    check_whole(lake.folder, account, run_job)
+    check_whole(lake.folder, account, run_job, ledger.delivered(folder, ledger.ALL))
 
 
 @pytest.mark.long
@@ -185,4 +195,4 @@ def test_a_table_that_is_made_again_has_every_message_once(
     assert isinstance(land(run_job), PipelineError), "a table that is gone is not begun without its rows"
     shutil.rmtree(lake.checkpoint("land-messages"))
     assert isinstance(land(run_job), Outcome)
-    check_whole(lake.folder, account, run_job)
+    check_whole(lake.folder, account, run_job, ledger.delivered(tmp_path / "node-1", ledger.ALL))
