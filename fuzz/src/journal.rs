@@ -116,5 +116,12 @@ fn fresh(arrival: u64) -> MessageRow {
     let mut kept = KeptMessage::new(0, 0, "/fresh".into(), Position { epoch: RUN, sequence: 1 });
     kept.arrival = arrival;
     let message = Arc::new(kept.carry(b"1", "", &[]).into_message(LogId { slot: 0, generation: 0 }));
-    MessageRow { message, holder: Holder::new("", "basic", "p"), key: None, is_mqtt: false, needs_disk: false }
+    MessageRow {
+        message,
+        holder: Holder::new("", "basic", "p"),
+        key: None,
+        numbered: None,
+        is_mqtt: false,
+        needs_disk: false,
+    }
 }

@@ -47,7 +47,7 @@ fn rows(arrivals: std::ops::RangeInclusive<u64>, needs_disk: bool, names: &[Arc<
         kept.kind = Kind::Bytes;
         let message = kept.carry(&content, "", &[]).into_message(LogId { slot: 0, generation: 0 });
         let (holder, key) = (godwit_core::holder::Holder::nobody(), None);
-        MessageRow { message: Arc::new(message), holder, key, is_mqtt: false, needs_disk }
+        MessageRow { message: Arc::new(message), holder, key, numbered: None, is_mqtt: false, needs_disk }
     };
     arrivals.map(make).collect()
 }

@@ -77,6 +77,7 @@ fn message(arrival: u64) -> MessageRow {
         message: Arc::new(kept.into_message(LogId { slot: 0, generation: 0 })),
         holder: Holder::new("acme", "jwt:https://id.example", "alice"),
         key: (!is_mqtt).then(|| format!("key-{arrival}").into_bytes().into()),
+        numbered: is_mqtt.then(|| ("0123456789abcdef".into(), arrival)),
         is_mqtt,
         needs_disk: false,
     }

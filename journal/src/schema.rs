@@ -81,7 +81,7 @@ const fn field(name: &'static str, kind: Type, is_nullable: bool) -> Field {
     Field { name, kind, is_nullable }
 }
 
-static MESSAGES: [Field; 19] = [
+static MESSAGES: [Field; 21] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
@@ -100,6 +100,8 @@ static MESSAGES: [Field; 19] = [
     field("expiry_s", Type::Int64, true),
     field("properties", Type::Binary, true),
     field("authority", Type::String, true),
+    field("publisher_id", Type::String, true),
+    field("publisher_number", Type::Int64, true),
     field("crc", Type::Int64, false),
 ];
 

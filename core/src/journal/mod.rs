@@ -23,6 +23,8 @@ pub struct MessageRow {
     pub holder: Arc<Holder>,
     /// The idempotency key of its publish.
     pub key: Option<Box<[u8]>>,
+    /// The publisher that numbered it, and its number.
+    pub numbered: Option<(Arc<str>, u64)>,
     pub is_mqtt: bool,
     /// Its publisher waits until it is on the disk.
     pub needs_disk: bool,

@@ -200,6 +200,7 @@ impl Node {
                 message: Arc::clone(&message),
                 holder: Arc::clone(&draft.holder),
                 key: draft.key.take(),
+                numbered: draft.numbered.take().map(|(publisher, numbered)| (publisher, numbered.number)),
                 is_mqtt: draft.mqtt.is_some(),
                 needs_disk: needs_disk || draft.ack == Ack::Disk,
             });

@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use godwit_core::command::{Ack, GapReason};
+use godwit_core::codes::Code;
+use godwit_core::command::{Ack, GapReason, Numbered};
 use godwit_core::journal::{KeptMessage, MessageRow};
 use godwit_core::message::Kind;
 use godwit_core::node::{Found, Node, Outcome, PastRun, Place, Progress, Stride, Way};
@@ -46,6 +47,7 @@ fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
         (message.arrival, message.time_ms, message.kind, message.is_retained);
     (kept.is_patch, kept.is_removal) = (message.is_patch, message.is_removal);
     (kept.holder, kept.key) = (Arc::clone(&row.holder), row.key.clone());
+    kept.numbered = row.numbered.clone();
     kept.carry(message.content(), "", &[])
 }
 
@@ -301,6 +303,29 @@ fn keys_and_snapshots_come_back() {
     asked.ack = Ack::Disk;
     let again = publish(&mut node, "/a/1", asked, at_ms(2));
     assert_eq!(again, Outcome::Published { at: Some(position(100, 2)), is_duplicate: true }, "it is on the disk");
+}
+
+#[test]
+fn numbers_of_publishers_come_back() {
+    let mut book = Book::default();
+    let mut node = begin(&book, 1);
+    let numbered = |number: u64, is_again: bool| {
+        let mut draft = draft("1");
+        draft.numbered = Some(("0123456789abcdef".into(), Numbered { number, floor: 1, is_again }));
+        draft
+    };
+    publish(&mut node, "/a/1", numbered(2, false), at_ms(1));
+    let mut rows = Vec::new();
+    node.take_rows(&mut rows);
+    book.rows.extend(rows.iter().enumerate().map(|(offset, row)| keep(row, 1, offset as u64)));
+    book.runs.push(PastRun { run: 1, epoch: node.epoch(), epoch_end: u64::MAX, began: 1, last: node.arrival() });
+    let mut node = begin(&book, 2);
+    let again = publish(&mut node, "/a/1", numbered(2, true), at_ms(2));
+    assert_eq!(again, Outcome::Published { at: Some(position(100, 1)), is_duplicate: true });
+    let unknown = publish(&mut node, "/a/1", numbered(1, true), at_ms(2));
+    assert_eq!(unknown, Outcome::Refused(Code::RepeatUnknown), "it may have been in a row that is gone");
+    let lost = publish(&mut node, "/a/1", numbered(3, true), at_ms(2));
+    assert!(matches!(lost, Outcome::Published { is_duplicate: false, .. }), "its message was lost, or never came");
 }
 
 #[test]

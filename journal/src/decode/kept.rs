@@ -33,7 +33,11 @@ pub(crate) struct Messages<'a> {
     reply_to: &'a StringArray,
     expiry: &'a Int64Array,
     properties: &'a BinaryArray,
+    /// Older segments have neither.
+    publisher_id: Option<&'a StringArray>,
+    publisher_number: Option<&'a Int64Array>,
     last_subject: Option<Arc<str>>,
+    last_publisher: Option<Arc<str>>,
     last_holder: Option<Arc<Holder>>,
 }
 
@@ -61,7 +65,10 @@ impl<'a> Messages<'a> {
             reply_to: text("reply_to")?,
             expiry: number("expiry_s")?,
             properties: bytes("properties")?,
+            publisher_id: text("publisher_id"),
+            publisher_number: number("publisher_number"),
             last_subject: None,
+            last_publisher: None,
             last_holder: None,
         })
     }
@@ -103,6 +110,12 @@ impl<'a> Messages<'a> {
         }
     }
 
+    fn numbered(&mut self, row: usize) -> Option<(Arc<str>, u64)> {
+        let publisher = self.publisher_id.filter(|column| column.is_valid(row))?.value(row);
+        let number = self.publisher_number.filter(|column| column.is_valid(row))?.value(row);
+        Some((share(&mut self.last_publisher, publisher), u64::try_from(number).ok()?))
+    }
+
     /// One row.
     pub(crate) fn message(&mut self, row: usize) -> KeptMessage {
         let subject = share(&mut self.last_subject, self.subject.value(row));
@@ -123,6 +136,7 @@ impl<'a> Messages<'a> {
         kept.expiry_s = expiry.flatten().unwrap_or(NO_EXPIRY);
         kept.holder = self.holder(row);
         kept.key = self.key.is_valid(row).then(|| self.key.value(row).into());
+        kept.numbered = self.numbered(row);
         let reply_to = if self.reply_to.is_valid(row) { self.reply_to.value(row) } else { "" };
         let properties = if self.properties.is_valid(row) { self.properties.value(row) } else { &[] };
         kept.carry(self.content.value(row), reply_to, properties)

@@ -90,6 +90,8 @@ impl Row for MessageRow {
         table.put((message.expiry_s != NO_EXPIRY).then_some(u64::from(message.expiry_s)));
         table.put(Some(message.carried()).filter(|properties| !properties.is_empty()));
         table.put(Some(&*self.holder.authority));
+        table.put(self.numbered.as_ref().map(|(publisher, _)| &**publisher));
+        table.put(self.numbered.as_ref().map(|(_, number)| *number));
     }
 }
 

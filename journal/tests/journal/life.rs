@@ -222,6 +222,7 @@ fn the_files_of_an_earlier_version_are_read() {
     assert_eq!(all.iter().map(|kept| kept.arrival).collect::<Vec<_>>(), (1..=30).collect::<Vec<_>>());
     let (odd, even) = (&all[4], &all[5]);
     assert_eq!((odd.content(), odd.key.as_deref(), odd.is_mqtt), (&b"{\"number\":5}"[..], Some(&b"key-5"[..]), false));
+    assert_eq!((odd.numbered.as_ref(), even.numbered.as_ref()), (None, Some(&("0123456789abcdef".into(), 6))));
     assert_eq!((even.expiry_s, even.is_mqtt, even.is_retained, &*even.holder.identity), (60, true, true, "alice"));
     assert_eq!((&*even.holder.tenant, even.epoch, even.sequence, even.run), ("acme", 5, 6, 0xa1));
     assert_eq!(past.runs.iter().map(|run| (run.run, run.ended)).collect::<Vec<_>>(), [(0xa1, Some(20)), (0xa2, None)]);

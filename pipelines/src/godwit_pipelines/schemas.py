@@ -44,6 +44,8 @@ MESSAGES = StructType(
         _field("expiry_s", LongType(), True, "MQTT's message expiry, counted from `time`. Unit: s."),
         _field("properties", BinaryType(), True, "Properties that its publisher gave it for other MQTT clients, as MQTT 5 writes them, one after the other."),
         _field("authority", StringType(), True, "Who vouches for the publisher: jwt:ISSUER, certificate, authorizer, basic or anonymous; null in rows of older nodes. Two authorities may use one name for two people."),
+        _field("publisher_id", StringType(), True, "The client object that numbers its publishes; null where this one has no number, and in rows of older nodes."),
+        _field("publisher_number", LongType(), True, "The number of the publish among those of `publisher_id`; holes are allowed."),
         _field("crc", LongType(), False, "CRC-32C over all other fields of the row, in their order; 0 to 4,294,967,295."),
     ]
 )

@@ -324,6 +324,7 @@ impl Node {
     }
 
     fn restore_key(&mut self, kept: &KeptMessage, then_ms: i64) {
+        self.restore_number(kept, then_ms);
         let Some(key) = &kept.key else { return };
         let scope = self.keys.scope(&kept.holder, &kept.subject, key);
         let content = self.keys.digest(&[
@@ -340,6 +341,22 @@ impl Node {
 /// Rows of older nodes do not say that they removed the retained message.
 fn note_removal(kept: &mut KeptMessage) {
     kept.is_removal |= kept.is_mqtt && kept.is_retained && kept.content().is_empty();
+}
+
+impl Node {
+    /// A publisher is known again by what it published.
+    fn restore_number(&mut self, kept: &KeptMessage, then_ms: i64) {
+        let Some((publisher, number)) = &kept.numbered else { return };
+        let scope = self.keys.scope_of_publisher(&kept.holder, publisher);
+        let shape = [kept.kind as u8, traits_of(true, kept.is_patch, kept.is_removal)];
+        let content = self.digest_of_numbered(shape, &kept.subject, kept.content_bytes(), kept.bytes());
+        let at = Position { epoch: kept.epoch, sequence: kept.sequence };
+        let (owner, bounds) = (self.owner_of(&kept.holder, 0), self.publisher_bounds());
+        let known = Known { content, at: Some(at), arrival: kept.arrival };
+        if self.publishers.add(scope, owner, then_ms, bounds).is_ok() {
+            self.publishers.insert(scope, *number, known, then_ms, bounds);
+        }
+    }
 }
 
 impl Restoring {

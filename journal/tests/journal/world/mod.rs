@@ -74,6 +74,7 @@ pub(crate) fn message_at(subject: &str, epoch: u64, sequence: u64, arrival: u64,
         message: Arc::new(kept.into_message(LogId { slot: 0, generation: 0 })),
         holder: Holder::new("", "basic", "p"),
         key: None,
+        numbered: Some(("0123456789abcdef".into(), arrival)),
         is_mqtt: false,
         needs_disk: false,
     }
