@@ -58,13 +58,13 @@ export function checkSubscribe(options) {
 
 /**
  * @typedef {object} PublishOptions
- * @property {string} [key] an idempotency key; without one the client makes its own
+ * @property {string} [key] an idempotency key; without one the client numbers the publish
  * @property {string} [replyTo] where answers are awaited
  * @property {boolean} [retain] false: the message does not change the snapshot
  * @property {boolean} [merge] true: the members of a JSON object go into the subject's state, and null removes one; otherwise it replaces
  * @property {boolean} [guaranteed] false: a standard message, passed on to who listens now
  * @property {import("./model.js").Ack} [ack]
- * @property {boolean} [once] false: without a key; AnswerLost where nobody can know whether it arrived
+ * @property {boolean} [once] false: without number and key; AnswerLost where nobody can know whether it arrived
  * @property {AbortSignal} [signal] nobody waits for it any more; it is not sent if it still can be helped
  */
 

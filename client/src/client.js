@@ -95,8 +95,6 @@ export class Client {
   #changed = new Bell();
   #stirred = new Bell(); // stop waiting for the next try
   #isPaused = false;
-  #keyPrefix;
-  #keys = 0;
   /** @type {Promise<void>} */
   #running;
 
@@ -113,7 +111,7 @@ export class Client {
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
     const encoding = options.encoding ?? "json";
     newEncoding(encoding); // an unknown one is told at once
-    this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function");
+    this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function", platform.randomText(16));
     this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
     this.#ways = new Ways(options.transport ?? "auto", encoding, { ...platform, whenHidden: options.whenHidden }, this.#session.settings);
     this.#session.changed = () => this.#stateChanged(options.onTransport);
@@ -125,7 +123,6 @@ export class Client {
     this.#places = options.positions
       ? new Places(options.positions, this.#session.settings.positionsSaveMs, this.#log, options.onSaveFailed)
       : null;
-    this.#keyPrefix = platform.randomText(8);
     const { pauseHiddenMs = null } = options;
     if (pauseHiddenMs !== null) checkTime("pauseHiddenMs", pauseHiddenMs);
     this.#background = new Background(this, pauseHiddenMs, {
@@ -194,8 +191,9 @@ export class Client {
 
   /**
    * Publish, and wait for the server's acknowledgement: bytes as bytes, a string as text, anything else as JSON.
-   * While disconnected it waits in a queue. It is sent again after a loss under the same idempotency key, as one message;
-   * `once: false` sends it without a key, and throws AnswerLost where that cannot be known.
+   * While disconnected it waits in a queue. It is sent again after a loss under the same number, or idempotency key, as one
+   * message; where the server cannot know, `settings.onUnknownPublish` says what is done. `once: false` sends it without either,
+   * and throws AnswerLost where the connection is lost.
    * @param {string} subject
    * @param {unknown} content
    * @param {PublishOptions} [options]
@@ -206,9 +204,10 @@ export class Client {
     checkPublish(options);
     const { once = true, signal, ...fields } = options;
     if (signal?.aborted) throw signal.reason ?? new ClientError("the publish was aborted");
-    const key = fields.key ?? (once ? this.#nextKey() : null);
+    const isNumbered = once && (fields.key ?? null) === null && (fields.guaranteed ?? true);
+    const key = fields.key ?? (once && !isNumbered ? this.#session.numbering.key() : null);
     const { kind, written } = contentOf(content);
-    return this.#send(new Draft(subject, kind, written, { ...fields, key }), signal);
+    return this.#send(new Draft(subject, kind, written, { ...fields, key }), isNumbered, signal);
   }
 
   /**
@@ -217,17 +216,17 @@ export class Client {
    */
   async removeSnapshot(subject) {
     checkSubject(subject);
-    return this.#send(new Draft(subject, "text", "", { key: this.#nextKey(), isRemoval: true }));
+    return this.#send(new Draft(subject, "text", "", { isRemoval: true }), true);
   }
 
-  /** @param {Draft} draft @param {AbortSignal} [signal] */
-  #send(draft, signal = undefined) {
+  /** @param {Draft} draft @param {boolean} isNumbered @param {AbortSignal} [signal] */
+  #send(draft, isNumbered, signal = undefined) {
     return /** @type {Promise<Published>} */ (new Promise((resolve, reject) => {
       const pending = this.#session.publish(draft, (outcome) => {
         signal?.removeEventListener("abort", giveUp);
         if (outcome instanceof Published) resolve(outcome);
         else reject(outcome);
-      });
+      }, isNumbered);
       const giveUp = () => {
         this.#session.publishes.giveUp(pending);
         reject(signal?.reason);
@@ -392,9 +391,5 @@ export class Client {
       this.#requests = null; // refused or ended: a later request asks anew
     });
     return requests;
-  }
-
-  #nextKey() {
-    return `${this.#keyPrefix}.${(++this.#keys).toString(16)}`;
   }
 }

@@ -145,7 +145,7 @@ export class PublishQueueFull extends ClientError {
 export class AnswerLost extends ClientError {
   /** @param {string} subject */
   constructor(subject) {
-    super(`the connection ended before ${subject} was acknowledged, and it is not sent again: it has no key, or another token was set meanwhile`);
+    super(`the connection ended before ${subject} was acknowledged, and it is not sent again: it has neither number nor key, another token was set meanwhile, or the server cannot know whether it took it`);
     this.subject = subject;
   }
 }

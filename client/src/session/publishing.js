@@ -1,15 +1,16 @@
 // The publishes of one client: waiting, on the wire, answered.
 //
 // Everything not yet answered is held here, in the order it was given, within two limits. After a loss what was on the wire
-// goes first again under its old key, so that the server takes each once; a publish without a key cannot be sent twice, so
-// it fails.
+// goes first again under its old number, or key, so that the server takes each once; a publish without either cannot be sent
+// twice, so it fails. Numbers are given when a publish is first sent.
 
+import { Draft } from "../codec/command.js";
 import { CODES, Code } from "../codes.js";
 import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../errors.js";
+import { Numbering } from "./numbering.js";
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
 /** @typedef {import("../model.js").Published} Published */
-/** @typedef {import("../codec/command.js").Draft} Draft */
 /** @typedef {import("../codec/command.js").Publish} Publish */
 /** @typedef {(outcome: Published | GodwitError) => void} Settle */
 
@@ -23,6 +24,9 @@ import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../e
  * @property {boolean} isSent
  * @property {boolean} isFinished
  * @property {boolean} isAlone goes in a frame of its own from now on
+ * @property {boolean} isNumbered it is sent under a number, where the server takes one
+ * @property {number} number 0: it has none
+ * @property {number} sends under this number, without an answer
  */
 
 /**
@@ -32,6 +36,8 @@ import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../e
  * @property {boolean} isMixed it held more than one command
  */
 
+/** @type {number[]} the server cannot know whether it took this one before */
+const UNKNOWN = [Code.RepeatUnknown, Code.NumberTooOld];
 export const ENTRY_BYTES = 200; // what one waiting publish costs beside its content
 
 /** Publishes in order: first those on the wire, then those waiting. */
@@ -39,6 +45,8 @@ export class PublishQueue {
   #countMax;
   #bytesMax;
   #inFlightMax;
+  #numbering;
+  #sendsUnknown;
   /** @type {Pending[]} */
   #waiting = [];
   #first = 0; // of the waiting: those before it are gone
@@ -50,14 +58,15 @@ export class PublishQueue {
   #heldFrom = Infinity; // those given from here on are not sent yet
 
   /**
-   * @param {number} countMax
-   * @param {number} bytesMax
-   * @param {number} inFlightMax
+   * @param {Pick<import("./settings.js").Settings, "publishQueueMax" | "publishQueueBytesMax" | "publishInFlightMax" | "onUnknownPublish">} settings
+   * @param {Numbering} [numbering]
    */
-  constructor(countMax, bytesMax, inFlightMax) {
-    this.#countMax = countMax;
-    this.#bytesMax = bytesMax;
-    this.#inFlightMax = inFlightMax;
+  constructor({ publishQueueMax, publishQueueBytesMax, publishInFlightMax, onUnknownPublish }, numbering = new Numbering()) {
+    this.#numbering = numbering;
+    this.#sendsUnknown = onUnknownPublish === "resend";
+    this.#countMax = publishQueueMax;
+    this.#bytesMax = publishQueueBytesMax;
+    this.#inFlightMax = publishInFlightMax;
   }
 
   get size() {
@@ -81,15 +90,17 @@ export class PublishQueue {
    * Queue a draft; throws PublishQueueFull at a limit, having kept nothing.
    * @param {Draft} draft
    * @param {Settle} settle
+   * @param {boolean} [isNumbered]
    * @returns {Pending}
    */
-  add(draft, settle) {
+  add(draft, settle, isNumbered = false) {
     const size = ENTRY_BYTES + draft.size;
     if (this.size >= this.#countMax) throw new PublishQueueFull("publishQueueMax", this.#countMax);
     if (this.#bytes + size > this.#bytesMax && this.size > 0) {
       throw new PublishQueueFull("publishQueueBytesMax", this.#bytesMax);
     }
-    const pending = { draft, size, order: ++this.#order, settle, isGivenUp: false, isSent: false, isFinished: false, isAlone: false };
+    const flags = { isGivenUp: false, isSent: false, isFinished: false, isAlone: false, isNumbered, number: 0, sends: 0 };
+    const pending = { draft, size, order: ++this.#order, settle, ...flags };
     this.#waiting.push(pending);
     this.#bytes += size;
     return pending;
@@ -124,14 +135,59 @@ export class PublishQueue {
         this.#gone--;
         continue;
       }
+      if (pending.isNumbered && !this.#canIdentify(pending)) continue;
       const id = takeId();
       pending.isSent = true;
       this.#inFlight.set(id, pending);
-      commands.push({ verb: "publish", id, draft: pending.draft, isAlone: pending.isAlone });
+      const { draft, isAlone, number } = pending;
+      const numbered = number === 0 ? null : { number, floor: this.#numbering.floor, isAgain: pending.sends > 0 };
+      commands.push({ verb: "publish", id, draft, isAlone, numbered });
+      pending.sends++;
     }
     this.#waiting.splice(0, this.#first);
     this.#first = 0;
     return commands;
+  }
+
+  /**
+   * Give it a number, or a key where the server has no room for numbers. False: it failed.
+   * @param {Pending} pending
+   */
+  #canIdentify(pending) {
+    if (this.#numbering.isKnown) {
+      pending.number ||= this.#numbering.take();
+      return true;
+    }
+    const { draft, sends } = pending;
+    if (sends > 0 && !this.#sendsUnknown) {
+      this.#finish(pending, new AnswerLost(draft.subject));
+      return false;
+    }
+    this.#forgetNumber(pending);
+    const { subject, kind, content } = draft;
+    pending.draft = new Draft(subject, kind, content, { ...draft, key: this.#numbering.key() });
+    pending.isNumbered = false;
+    return true;
+  }
+
+  /** @param {Pending} pending */
+  #forgetNumber(pending) {
+    this.#numbering.settle(pending.number);
+    pending.number = pending.sends = 0;
+  }
+
+  /**
+   * The server refused this publish. One of which it cannot know whether it took it before is sent anew, or fails.
+   * @param {number} id
+   * @param {CommandRefused} error
+   */
+  refuse(id, error) {
+    const pending = this.#inFlight.get(id);
+    if (!pending?.number || !UNKNOWN.includes(error.code)) this.answer(id, error);
+    else if (this.#sendsUnknown) {
+      this.#forgetNumber(pending);
+      this.putBack(id);
+    } else this.answer(id, new AnswerLost(pending.draft.subject));
   }
 
   /**
@@ -155,6 +211,8 @@ export class PublishQueue {
     const pending = this.#inFlight.get(id);
     if (pending === undefined) return;
     this.#inFlight.delete(id);
+    pending.sends = Math.max(0, pending.sends - 1);
+    if (pending.sends === 0) this.#forgetNumber(pending); // one that no server has seen may be below those of the next connection
     this.#wait([pending]);
   }
 
@@ -177,9 +235,9 @@ export class PublishQueue {
     const again = [...this.#inFlight.values()];
     this.#inFlight.clear();
     for (const pending of again) {
-      if (pending.draft.key === null) this.#finish(pending, new AnswerLost(pending.draft.subject));
+      if (!isIdentified(pending)) this.#finish(pending, new AnswerLost(pending.draft.subject));
     }
-    this.#wait(again.filter((pending) => pending.draft.key !== null));
+    this.#wait(again.filter(isIdentified));
   }
 
   /** Only what was given until now is sent, until `releaseLater`. */
@@ -241,9 +299,18 @@ export class PublishQueue {
    */
   #finish(pending, outcome) {
     this.#bytes -= pending.size;
+    this.#numbering.settle(pending.number);
     pending.isFinished = true;
     if (!pending.isGivenUp) pending.settle(outcome);
   }
+}
+
+/**
+ * The server can tell whether it took this one before.
+ * @param {Pending} pending
+ */
+function isIdentified({ draft, number }) {
+  return draft.key !== null || number > 0;
 }
 
 /**

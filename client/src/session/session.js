@@ -14,6 +14,7 @@ import { Asking } from "./asking.js";
 import { Backoff, WISH_MS_MAX, wishOf, wordsOf } from "./backoff.js";
 import { Handover } from "./handover.js";
 import { Liveness } from "./liveness.js";
+import { Numbering } from "./numbering.js";
 import { PublishQueue } from "./publishing.js";
 import { Faults } from "./faults.js";
 import { SentFrames } from "./sent_frames.js";
@@ -62,13 +63,13 @@ export class Session {
 
   /**
    * @param {Readonly<Settings>} settings
-   * @param {boolean} [canRenew] there is a source of fresh tokens
+   * @param {boolean} [canRenew] there is a source of fresh tokens @param {string} [publisher]
    */
-  constructor(settings, canRenew = false) {
+  constructor(settings, canRenew = false, publisher = "") {
     this.settings = settings;
     this.#canRenew = canRenew;
-    const { publishQueueMax, publishQueueBytesMax, publishInFlightMax } = settings;
-    this.publishes = new PublishQueue(publishQueueMax, publishQueueBytesMax, publishInFlightMax);
+    this.numbering = new Numbering(publisher);
+    this.publishes = new PublishQueue(settings, this.numbering);
     this.handover = new Handover(this.publishes);
     this.liveness = new Liveness(settings.pingIntervalMs, settings.answerTimeoutMs);
     this.backoff = new Backoff(settings.reconnectFirstMs, settings.reconnectMaxMs);
@@ -125,10 +126,11 @@ export class Session {
   /**
    * @param {Draft} draft
    * @param {Settle} settle
+   * @param {boolean} [isNumbered]
    */
-  publish(draft, settle) {
+  publish(draft, settle, isNumbered = false) {
     this.#checkOpen();
-    return this.publishes.add(draft, settle);
+    return this.publishes.add(draft, settle, isNumbered);
   }
 
   /**
@@ -328,7 +330,7 @@ export class Session {
       this.publishes.putBack(answer.id);
       this.#drain(null);
     } else {
-      this.publishes.answer(answer.id, CommandRefused.of(answer));
+      this.publishes.refuse(answer.id, CommandRefused.of(answer));
     }
     this.#moveHandover();
   }
@@ -358,7 +360,7 @@ export class Session {
   /** @param {string | null} token */
   #connect(token) {
     this.#asking.ask(
-      (id) => ({ verb: "connect", id, token, client: CLIENT_NAME, frameBytesMax: this.settings.frameBytesMax }),
+      (id) => this.numbering.connect(id, token, CLIENT_NAME, this.settings.frameBytesMax),
       (answer) => this.#connected(answer, token),
     );
   }
@@ -370,10 +372,8 @@ export class Session {
       return; // else the connection is given up by the time limit, and tried again
     }
     this.handover.taken(token);
-    if (answer.session !== null) {
-      this.id = answer.session;
-      this.node = answer.node;
-    }
+    if (answer.session !== null) [this.id, this.node] = [answer.session, answer.node];
+    this.numbering.connected(answer.hasPublisher);
     if (answer.pingIntervalMs !== null) this.liveness.pingIntervalMs = Math.max(1, answer.pingIntervalMs);
     if (this.phase !== "connecting") return;
     this.phase = "live";

@@ -36,9 +36,14 @@ const DEFAULTS = Object.freeze({
   reconnectMaxMs: 20_000,
   /** between two savings of positions */
   positionsSaveMs: 1_000,
+  /** of a publish without an answer, where the server cannot know whether it took it: "resend" publishes it anew, perhaps as a second message; "raise" rejects with AnswerLost */
+  onUnknownPublish: /** @type {"resend" | "raise"} */ ("resend"),
 });
 
-/** @typedef {{ -readonly [name in keyof typeof DEFAULTS]: number }} Settings limits and times of one client */
+/**
+ * @typedef {{ -readonly [name in Exclude<keyof typeof DEFAULTS, "onUnknownPublish">]: number } & { onUnknownPublish: "resend" | "raise" }} Settings
+ *   limits and times of one client
+ */
 
 /**
  * All settings, from those that were chosen; throws RangeError for an unknown name or a value that is not allowed. A number of
@@ -49,8 +54,12 @@ const DEFAULTS = Object.freeze({
 export function settingsOf(chosen) {
   for (const [name, value] of Object.entries(chosen)) {
     if (!(name in DEFAULTS)) throw new RangeError(`${name} is no setting; there are ${Object.keys(DEFAULTS).join(", ")}`);
+    if (name === "onUnknownPublish") {
+      if (value !== "resend" && value !== "raise") throw new RangeError(`${name} is ${String(value)}; it must be resend or raise`);
+      continue;
+    }
     const isTime = name.endsWith("Ms");
-    if (isTime ? !(typeof value === "number" && value >= 1) : !Number.isSafeInteger(value) || value < 1) {
+    if (isTime ? !(typeof value === "number" && value >= 1) : !(Number.isSafeInteger(value) && Number(value) >= 1)) {
       throw new RangeError(`${name} is ${String(value)}; it must be a ${isTime ? "number" : "whole number"} from 1 up`);
     }
   }

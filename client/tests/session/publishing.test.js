@@ -11,7 +11,8 @@ import { ENTRY_BYTES, PublishQueue } from "../../src/session/publishing.js";
 import { Draft } from "../../src/codec/command.js";
 
 const draft = (content = "1", key = "k") => new Draft("/a", "json", content, { key });
-const newQueue = (countMax = 100, bytesMax = 1 << 20, inFlightMax = 10) => new PublishQueue(countMax, bytesMax, inFlightMax);
+const newQueue = (countMax = 100, bytesMax = 1 << 20, inFlightMax = 10) =>
+  new PublishQueue({ publishQueueMax: countMax, publishQueueBytesMax: bytesMax, publishInFlightMax: inFlightMax, onUnknownPublish: "resend" });
 const ids = () => {
   let last = 0;
   return () => ++last;

@@ -1,0 +1,60 @@
+// The numbers of one client's publishes, by which the server knows one that is sent again (protocol.md, 4.16).
+
+/** @typedef {import("../codec/command.js").Connect} Connect */
+
+/** Gives numbers that rise, and knows below which one nothing will be sent again. */
+export class Numbering {
+  #publisher;
+  #next = 1;
+  #keys = 0;
+  /** @type {Set<number>} in the order in which they were given */
+  #open = new Set();
+  isKnown = false; // to the server, on this connection
+
+  /** @param {string} [publisher] of this client object alone; empty: nothing is numbered */
+  constructor(publisher = "") {
+    this.#publisher = publisher;
+  }
+
+  /**
+   * The command that introduces this client.
+   * @param {number} id
+   * @param {string | null} token
+   * @param {string} client
+   * @param {number} frameBytesMax
+   * @returns {Connect}
+   */
+  connect(id, token, client, frameBytesMax) {
+    const command = { verb: /** @type {const} */ ("connect"), id, token, client, frameBytesMax };
+    return this.#publisher === "" ? command : { ...command, publisher: this.#publisher, number: this.#next };
+  }
+
+  /** @param {boolean} hasPublisher what the server says of it */
+  connected(hasPublisher) {
+    this.isKnown = hasPublisher && this.#publisher !== "";
+  }
+
+  take() {
+    this.#open.add(this.#next);
+    return this.#next++;
+  }
+
+  /**
+   * This number is not sent any more.
+   * @param {number} number
+   */
+  settle(number) {
+    this.#open.delete(number);
+  }
+
+  /** All numbers below it are settled. */
+  get floor() {
+    const [first = this.#next] = this.#open;
+    return first;
+  }
+
+  /** An idempotency key, where the server has no room for another publisher, and for standard messages. */
+  key() {
+    return `${this.#publisher.slice(0, 16)}.${(++this.#keys).toString(16)}`;
+  }
+}
