@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::limits::Limits;
+use crate::subject::Pattern;
 
 /// Everything a node is told at start.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -188,6 +189,10 @@ pub struct PatternSettings {
     pub snapshot: Option<bool>,
     /// Members of JSON objects are merged into the snapshot, unless a publish says otherwise.
     pub merge: Option<bool>,
+    /// False: nothing of these subjects is journaled.
+    pub journal: Option<bool>,
+    /// Which MQTT publishes are retained: "asked" (or empty), those with RETAIN, or "always".
+    pub mqtt_retain: Option<String>,
     /// The snapshot expires this long after its last message; 0 never.
     pub snapshot_age_ms_max: Option<u64>,
     /// A slow consumer gets one merged message a subject when it falls off the window.
@@ -206,4 +211,15 @@ pub struct PatternSettings {
     pub visible: Option<String>,
     /// Most publishes on each subject in a second.
     pub publishes_per_second_max: Option<u32>,
+}
+
+impl Settings {
+    /// Whether the journal has rows about what a selector holds: not where the closest pattern that says something about all of it says no.
+    #[must_use]
+    pub fn journals(&self, selector: &str) -> bool {
+        let Ok(of) = Pattern::parse_levels(selector) else { return true };
+        let said = self.patterns.iter().filter_map(|one| Some((Pattern::parse(&one.pattern).ok()?, one.journal?)));
+        let closest = said.filter(|(pattern, _)| pattern.covers(&of)).max_by(|a, b| a.0.compare_specificity(&b.0));
+        closest.is_none_or(|(_, journals)| journals)
+    }
 }

@@ -69,9 +69,21 @@ impl Node {
             return Err(Code::SubjectInvalid);
         }
         if draft.mqtt.is_some_and(|mqtt| mqtt.qos != Qos::AtMostOnce) && self.journal.is_some() {
-            draft.ack = if self.policy(subject).acks_mqtt_from_disk { Ack::Disk } else { Ack::Cached };
+            let policy = self.policy(subject);
+            let is_from_disk = policy.acks_mqtt_from_disk && policy.journals;
+            draft.ack = if is_from_disk { Ack::Disk } else { Ack::Cached };
         }
         self.check_ack(draft)?;
+        if draft.ack == Ack::Disk && self.policies.has_unjournaled() && !self.policy(subject).journals {
+            return Err(Code::AckUnavailable);
+        }
+        if draft.mqtt.is_some()
+            && !draft.is_removal
+            && self.policies.retains_mqtt()
+            && self.policy(subject).retains_mqtt
+        {
+            draft.is_retained = Some(true);
+        }
         if draft.merge.is_none() && self.policies.has_merge() {
             draft.merge = Some(self.policy(subject).merges);
         }
@@ -186,7 +198,8 @@ impl Node {
         place.accepted_us = self.accepted_us;
         let is_retained = draft.is_removal || draft.is_retained.unwrap_or(!log.is_reply);
         let policy = self.policies.get(log.policy);
-        let has_journal = self.journal.as_ref().is_some_and(|journal| !journal.is_failing());
+        let journals = policy.journals;
+        let has_journal = journals && self.journal.as_ref().is_some_and(|journal| !journal.is_failing());
         let needs_disk = policy.shows_journaled && has_journal;
         let subject = Arc::clone(&log.subject);
         let message = Arc::new(draft.number(subject, id, Some(place), arrival, now.wall_ms, is_retained));
@@ -195,7 +208,7 @@ impl Node {
         if let Some(tap) = &mut self.tap {
             tap.hear(&message, &draft.holder);
         }
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = self.journal.as_mut().filter(|_| journals) {
             journal.push(MessageRow {
                 message: Arc::clone(&message),
                 holder: Arc::clone(&draft.holder),

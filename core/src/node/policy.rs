@@ -22,6 +22,10 @@ pub struct Policy {
     pub keeps_snapshot: bool,
     /// Members of JSON objects are merged into the snapshot.
     pub merges: bool,
+    /// False: the journal has nothing of the subject.
+    pub journals: bool,
+    /// MQTT publishes are retained without RETAIN, too.
+    pub retains_mqtt: bool,
     /// 0: it does not expire.
     pub snapshot_age_ms_max: u64,
     pub conflates_when_slow: bool,
@@ -48,6 +52,8 @@ pub(super) struct Policies {
     burst_ms: u64,
     reply_age_ms_max: u64,
     has_merge: bool,
+    has_unjournaled: bool,
+    retains_mqtt: bool,
     known: Vec<Policy>,
 }
 
@@ -68,6 +74,8 @@ impl Policies {
             burst_ms: settings.limits.burst_ms_max,
             reply_age_ms_max: settings.limits.reply_age_ms_max,
             has_merge: settings.patterns.iter().any(|one| one.merge == Some(true)),
+            has_unjournaled: settings.patterns.iter().any(|one| one.journal == Some(false)),
+            retains_mqtt: settings.patterns.iter().any(|one| one.mqtt_retain.as_deref() == Some("always")),
             known: vec![basis.clone()],
             basis,
         }
@@ -78,6 +86,7 @@ impl Policies {
         let fresh = Self::new(settings, ages);
         (self.patterns, self.basis, self.burst_ms) = (fresh.patterns, fresh.basis, fresh.burst_ms);
         (self.reply_age_ms_max, self.has_merge) = (fresh.reply_age_ms_max, fresh.has_merge);
+        (self.has_unjournaled, self.retains_mqtt) = (fresh.has_unjournaled, fresh.retains_mqtt);
     }
 
     /// The number of the subject's policy; `is_reply`: it was first named as the place for replies.
@@ -113,6 +122,16 @@ impl Policies {
         self.has_merge
     }
 
+    /// Whether any pattern keeps its subjects out of the journal.
+    pub(super) fn has_unjournaled(&self) -> bool {
+        self.has_unjournaled
+    }
+
+    /// Whether any pattern retains all MQTT publishes.
+    pub(super) fn retains_mqtt(&self) -> bool {
+        self.retains_mqtt
+    }
+
     pub(super) fn get(&self, number: u16) -> &Policy {
         self.known.get(usize::from(number)).unwrap_or(&self.basis)
     }
@@ -133,6 +152,8 @@ impl Policies {
                 policy.log_age_ms_max = age_ms;
             }
             policy.keeps_snapshot = one.snapshot.unwrap_or(policy.keeps_snapshot);
+            policy.journals = one.journal.unwrap_or(policy.journals);
+            policy.retains_mqtt = one.mqtt_retain.as_deref().map_or(policy.retains_mqtt, |when| when == "always");
             policy.merges = one.merge.unwrap_or(policy.merges);
             policy.snapshot_age_ms_max = one.snapshot_age_ms_max.unwrap_or(policy.snapshot_age_ms_max);
             policy.conflates_when_slow = one.conflate_when_slow.unwrap_or(policy.conflates_when_slow);
@@ -165,6 +186,15 @@ pub fn check(patterns: &[PatternSettings]) -> Result<(), Refusal> {
             let why = format!("{}: mqtt_ack is cached or disk, visible is accepted or journaled", one.pattern);
             return Err(Refusal::new(Code::FieldInvalid, why));
         }
+        if !is_known(&one.mqtt_retain, ["asked", "always"]) {
+            return Err(Refusal::new(Code::FieldInvalid, format!("{}: mqtt_retain is asked or always", one.pattern)));
+        }
+        let needs_disk = one.mqtt_ack.as_deref() == Some("disk") || one.visible.as_deref() == Some("journaled");
+        if one.journal == Some(false) && needs_disk {
+            let why =
+                format!("{}: with journal = false neither mqtt_ack nor visible can wait for the disk", one.pattern);
+            return Err(Refusal::new(Code::FieldInvalid, why));
+        }
         if !is_known(&one.mqtt_at_owed_max, ["skip", "end"]) {
             let why = format!("{}: mqtt_at_owed_max is skip or end", one.pattern);
             return Err(Refusal::new(Code::FieldInvalid, why));
@@ -179,6 +209,8 @@ fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
         log_age_ms_max: limits.log_age_ms_max,
         keeps_snapshot: true,
         merges: false,
+        journals: true,
+        retains_mqtt: false,
         snapshot_age_ms_max: limits.snapshot_age_ms_max,
         conflates_when_slow: false,
         hold_ms: 0,

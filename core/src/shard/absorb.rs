@@ -55,6 +55,7 @@ impl Shard {
         node.take_mail(self.index, &mut self.mail);
         let has_more = node.drain(self.index, &mut self.entries, DRAIN_ENTRIES);
         self.arrived = node.drained_to(self.index);
+        self.token_bound = node.token_bound();
         has_more
     }
 

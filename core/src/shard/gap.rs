@@ -258,7 +258,11 @@ impl Shard {
 
     /// A wildcard subscription has been sent everything up to `arrival`.
     pub(super) fn tell_resume_token(&mut self, id: u32, arrival: u64) {
-        let resume_token = ResumeToken { run: self.settings.run, arrival, time_ms: self.resume_token_ms };
+        let resume_token = ResumeToken {
+            run: self.settings.run,
+            arrival: arrival.min(self.token_bound),
+            time_ms: self.resume_token_ms,
+        };
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let mut bytes = Vec::new();

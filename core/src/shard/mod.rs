@@ -107,6 +107,8 @@ pub struct Shard {
     serial: u32,
     /// The feed has been absorbed up to here.
     arrived: u64,
+    /// Resume tokens name no later arrival.
+    token_bound: u64,
     /// The same, as of the last time that what had been noted for one turn was sent.
     delivered: u64,
     /// HTTP requests that wait for a message: until when (monotonic ms), and whose.
@@ -161,7 +163,6 @@ pub struct Shard {
 
 impl Shard {
     pub fn new(index: u8, settings: Arc<Settings>, node: Arc<Mutex<Node>>) -> Self {
-        let anonymous = Access::anonymous(&settings);
         let doors = access::Doors::new(&settings);
         let accounts = lock(&node).accounts();
         let crowd = lock(&node).crowd();
@@ -170,10 +171,10 @@ impl Shard {
             written: ledger::Written::new(&settings),
             bounds: Bounds::of(&settings.limits),
             press: encode::Press::new(&settings),
+            anonymous: Access::anonymous(&settings),
             settings,
             node,
             crowd,
-            anonymous,
             doors,
             accounts,
             now: Now::default(),
@@ -185,6 +186,7 @@ impl Shard {
             stating: Vec::new(),
             serial: 0,
             arrived: 0,
+            token_bound: u64::MAX,
             delivered: 0,
             polls: BTreeSet::new(),
             has_more: false,

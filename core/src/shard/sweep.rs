@@ -242,7 +242,7 @@ impl Shard {
         (stream.marked, stream.marked_ms) = (reach, now.mono_ms);
         if let Some(window) = &mut stream.window {
             self.press.frame.clear();
-            let resume_token = ResumeToken { run, arrival: reach, time_ms: resume_token_ms };
+            let resume_token = ResumeToken { run, arrival: reach.min(self.token_bound), time_ms: resume_token_ms };
             codec::push(stream.wire, &mut self.press.frame, &Push::ResumeToken { resume_token, pattern: &stream.name });
             window.append_resume_token(&self.press.frame, reach, stream.standard);
             self.appended(id);

@@ -1,10 +1,12 @@
 //! The snapshot against a plain union of fields: retained messages only, the newest value of each field, the head of the log
 //! beside it, gone when it is too old or when the subject keeps none.
 use godwit_core::codes::Code;
+use godwit_core::command::Ack;
 use godwit_core::holder::Holder;
-use godwit_core::message::{Draft, Kind};
-use godwit_core::node::Outcome;
-use godwit_core::settings::PatternSettings;
+use godwit_core::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
+use godwit_core::mqtt::Qos;
+use godwit_core::node::{Outcome, check_patterns};
+use godwit_core::settings::{JournalSettings, PatternSettings};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -200,4 +202,51 @@ fn small_retained_states_stay_while_unretained_bulk_goes() {
         publish(&mut node, &format!("/image/{}", number % 5), bulk, at_ms(2));
     }
     assert_eq!((node.totals().snapshots, node.totals().evicted_snapshots), (400, 0));
+}
+
+#[test]
+fn mqtt_publishes_are_retained_without_asking_where_a_pattern_says_so() {
+    let mut node = new_node(|settings| {
+        let always = Some("always".to_owned());
+        settings.patterns =
+            vec![PatternSettings { pattern: "/sensors/**".into(), mqtt_retain: always, ..PatternSettings::default() }];
+    });
+    for (subject, is_kept) in [("/sensors/1", true), ("/commands/1", false)] {
+        let mqtt = FromMqtt { qos: Qos::AtLeastOnce, publisher: 1, expiry_s: NO_EXPIRY };
+        let mut draft = draft("1").from_mqtt(mqtt, |_| {});
+        draft.is_retained = Some(false);
+        publish(&mut node, subject, draft, at_ms(0));
+        let log = node.find(subject).expect("is kept");
+        assert_eq!(node.snapshot(log, at_ms(0)).is_some(), is_kept, "{subject}");
+    }
+}
+
+#[test]
+fn subjects_kept_out_of_the_journal_leave_no_row_and_refuse_the_disk() {
+    let mut node = new_node(|settings| {
+        settings.journal = Some(JournalSettings::default());
+        settings.patterns =
+            vec![PatternSettings { pattern: "/ticks/**".into(), journal: Some(false), ..PatternSettings::default() }];
+    });
+    for subject in ["/ticks/1", "/orders/1", "/ticks/1"] {
+        publish(&mut node, subject, draft("1"), at_ms(0));
+    }
+    let mut rows = Vec::new();
+    node.take_rows(&mut rows);
+    assert_eq!(rows.iter().map(|row| &*row.message.subject).collect::<Vec<_>>(), ["/orders/1"]);
+    // A token beyond the last row would be unknown to a node that was killed.
+    assert_eq!((node.arrival(), node.token_bound()), (3, rows[0].message.arrival));
+    let mut asks = draft("1");
+    asks.ack = Ack::Disk;
+    assert_eq!(publish(&mut node, "/ticks/1", asks, at_ms(0)), Outcome::Refused(Code::AckUnavailable));
+}
+
+#[test]
+fn what_the_journal_leaves_out_cannot_wait_for_the_disk() {
+    let of = |visible: &str| {
+        let visible = Some(visible.to_owned());
+        vec![PatternSettings { pattern: "/a/**".into(), journal: Some(false), visible, ..PatternSettings::default() }]
+    };
+    assert!(check_patterns(&of("accepted")).is_ok());
+    assert_eq!(check_patterns(&of("journaled")).expect_err("is refused").code, Code::FieldInvalid);
 }

@@ -18,8 +18,8 @@ DISPATCH_PREFIX = f"{DISPATCH_ISSUER}:"
 """What the identities of its tokens begin with; nobody else's do."""
 
 DISPATCH_PATTERNS: tuple[Mapping[str, Any], ...] = (
-    {"pattern": "/$inbox/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000},
-    {"pattern": "/$dispatch/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000},
+    {"pattern": "/$inbox/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000, "journal": False},
+    {"pattern": "/$dispatch/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000, "journal": False},
 )
 """What a node sets for the subjects of dispatch, unless its operator sets something for the same pattern."""
 

@@ -226,6 +226,10 @@ class PatternConfig:
     log_messages_max: int | None = limit_option("log_messages_max")
     log_age_ms_max: int | None = limit_option("log_age_ms_max")
     snapshot: bool | None = option(None, "Whether the latest retained state is kept for new subscribers.")
+    journal: bool | None = option(None, "Whether the journal keeps messages of these subjects; true by default.")
+    mqtt_retain: str | None = option(
+        None, "Which MQTT publishes are retained: those that ask (default), or all.", choices=("asked", "always")
+    )
     merge: bool | None = option(None, "Whether members of JSON objects are merged into the snapshot; off by default.")
     snapshot_age_ms_max: int | None = limit_option("snapshot_age_ms_max")
     conflate_when_slow: bool | None = option(

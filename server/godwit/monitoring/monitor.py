@@ -35,7 +35,7 @@ GAP_S_MAX = 10.0
 HISTORY_MESSAGES = 180
 """Messages that the log of each `now` subject keeps: three minutes, for who joins with `last`."""
 PATTERNS: tuple[Mapping[str, Any], ...] = (
-    {"pattern": "/$node/**", "log_messages_max": 1},
+    {"pattern": "/$node/**", "log_messages_max": 1, "journal": False},
     {"pattern": "/$node/*/now", "log_messages_max": HISTORY_MESSAGES},
     {"pattern": "/$node/*/*/now", "log_messages_max": HISTORY_MESSAGES},
     {"pattern": "/$node/*/*/*/now", "log_messages_max": HISTORY_MESSAGES},

@@ -103,6 +103,15 @@ impl Node {
         self.journal.as_ref().map_or(0, |journal| journal.last)
     }
 
+    /// The highest arrival that a resume token should name: the last that the journal has where later ones are kept out of it, so that a node
+    /// that is killed still knows the token.
+    pub fn token_bound(&self) -> u64 {
+        match &self.journal {
+            Some(journal) if self.policies.has_unjournaled() && journal.last > 0 => journal.last,
+            _ => u64::MAX,
+        }
+    }
+
     /// Of messages accepted up to here some may be missing in the journal: the disk had failed. 0 none.
     pub fn lost_until(&self) -> u64 {
         self.journal.as_ref().map_or(0, |journal| journal.progress.lost.max(journal.hole))

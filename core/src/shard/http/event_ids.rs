@@ -122,7 +122,11 @@ impl Shard {
             Wire::SseMany => self.passed_by_all(socket)?,
             _ => self.passed(socket)?,
         };
-        Some(ResumeToken { run: self.settings.run, arrival, time_ms: self.resume_token_ms })
+        Some(ResumeToken {
+            run: self.settings.run,
+            arrival: arrival.min(self.token_bound),
+            time_ms: self.resume_token_ms,
+        })
     }
 
     /// Puts the connection's resume token in front of the last of its frames.

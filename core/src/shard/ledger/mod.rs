@@ -362,6 +362,9 @@ impl Shard {
     }
 
     pub(in crate::shard) fn put_delivery(&mut self, row: DeliveryRow) {
+        if !self.settings.journals(&row.selector) {
+            return;
+        }
         if let Some(ledger) = &mut self.written.ledger {
             ledger.deliveries.push(row);
         }
