@@ -28,7 +28,7 @@ export UV_NO_PROGRESS := 1
 # where nothing may be written beside it.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: help setup run pipeline picture fmt check test test-all test-others test-long test-rust test-python test-pipelines test-javascript fuzz wheel bench mutants docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
+.PHONY: help setup run pipeline picture fmt check check-fast test test-all test-others test-long test-rust test-python test-pipelines test-javascript fuzz wheel bench mutants docs generate generate-tables ci clean tools-run tools-check tools-test tools-spark
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,16 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	$(BIN)/ruff format --quiet --check $(PYTHON_FOLDERS)
 	$(BIN)/mypy
 	cd pipelines && ../$(SPARK)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python protocol/generate.py --check
+	cd client && npm run --silent check
+	$(BIN)/pytest -q tests/architecture
+
+check-fast: tools-test .make/engine .make/node_modules ## check without Java, Spark and the lints of Rust, in about a minute
+	cargo fmt --all --check
+	$(BIN)/ruff check --quiet $(PYTHON_FOLDERS)
+	$(BIN)/ruff format --quiet --check $(PYTHON_FOLDERS)
+	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check
 	cd client && npm run --silent check
