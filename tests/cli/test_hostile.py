@@ -49,6 +49,10 @@ WORDS: dict[str, tuple[str, ...]] = {
     "purge": ("--admin", "{admin}", "--token-file", "{admin_token}", "{purged}"),
     "reload": ("--admin", "{admin}", "--token-file", "{admin_token}"),
     "send": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--to", "user:é", "--text", "é"),
+    "dispatch run": ("all", "--set", "dispatch.address=127.0.0.1:0"),
+    "dispatch key": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--scope", "send"),
+    "dispatch replay": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}"),
+    "dispatch deliveries": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "{notification}"),
     "journal show": ("{data}",),
     "journal check": ("{data}",),
     "bench": ("connect", "--size", "0.001", "--rounds", "1", "--compare", ","),
@@ -71,7 +75,8 @@ def leaves(command: click.Command, name: str = "") -> Iterator[tuple[str, click.
 
 
 LEAVES = dict(leaves(godwit))
-QUICK = [name for name in LEAVES if name != "serve" and name not in SLOW]
+SERVING = {"serve", "dispatch run"}
+QUICK = [name for name in LEAVES if name not in SERVING and name not in SLOW]
 ALL = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in sorted(SLOW))]
 
 
@@ -83,6 +88,7 @@ class Place:
     server: str
     admin: str
     dispatch: str
+    notification: str
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def words(self, name: str) -> list[str]:
@@ -97,13 +103,23 @@ class Place:
         if name == "purge":
             publish(self.server, subject)
         new = {"new": str(self.folder / f"keys-{number}"), "purged": subject}
-        return {**new, "server": self.server, "admin": self.admin, "dispatch": self.dispatch}
+        fixed = {"server": self.server, "admin": self.admin, "dispatch": self.dispatch}
+        return {**new, **fixed, "notification": self.notification}
 
 
 def publish(server: str, subject: str) -> None:
     url = f"http{server[2:]}/v1/messages?subject={quote(subject)}"
     request = urllib.request.Request(url, b'{"name":"\xc3\xa9"}', {"Content-Type": "application/json"})
     urllib.request.urlopen(request, timeout=DEADLINE_S).close()
+
+
+def send(dispatch: str, key_file: Path) -> str:
+    """A notification with one delivery; returns its id."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key_file.read_text().strip()}"}
+    body = json.dumps({"to": {"receiver": {"id": "user:é"}}, "content": {"body": "é"}}).encode()
+    request = urllib.request.Request(f"{dispatch}/v1/notifications", body, headers)
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+        return str(json.loads(answer.read())["id"])
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +141,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
                 folder,
                 f"ws://{ports[b'client'].decode()}",
                 ports[b"admin"].decode(),
-                f"http://{ports[b'dispatch'].decode()}",
+                dispatch := f"http://{ports[b'dispatch'].decode()}",
+                send(dispatch, folder / "data/dispatch/admin.key"),
             )
             publish(found.server, "/café")
             yield found
@@ -215,6 +232,7 @@ WAITING: dict[str, tuple[tuple[str, ...], str]] = {
     "bench": (("idle", "--rounds", "9"), ": round"),
     "verify": (("--seconds", "600", "--subscribers", "4", "--fault", "none", "--kind", "python"), "joining"),
     "serve": (PORTS, "listening"),
+    "dispatch run": (("all", "--set", "dispatch.address=127.0.0.1:0"), "listening"),
     "config show": (("--config", "{fifo}"), "fifo"),
     "config check": (("--config", "{fifo}"), "fifo"),
     "token make": (("--key", "{fifo}", "--issuer", "a", "--identity", "b"), "fifo"),
@@ -222,7 +240,7 @@ WAITING: dict[str, tuple[tuple[str, ...], str]] = {
     "plan": (("--figures", "{fifo}"), "fifo"),
 }
 """Commands that may wait, and what shows that they do. The others do not."""
-GOOD_ORDER = {"tail", "serve"}  # ^C is how they are meant to end
+GOOD_ORDER = {"tail", *SERVING}  # ^C is how they are meant to end
 
 
 @pytest.mark.parametrize("name", WAITING)
@@ -244,7 +262,7 @@ def test_an_interrupt_ends_whatever_waits_at_once(name: str, place: Place, tmp_p
                 if name == "publish":
                     process.stdin.write(b"1\n")
                     process.stdin.flush()
-                stream = process.stdout if name in ("publish", "serve") else process.stderr
+                stream = process.stdout if name in {"publish", *SERVING} else process.stderr
                 while sign.encode() not in output:
                     output += os.read(stream.fileno(), 4_096) or pytest.fail(f"{name} ended: {output!r}")
             process.send_signal(signal.SIGINT)

@@ -57,14 +57,14 @@ async def test_publishes_wait_for_a_server_and_each_counts_once() -> None:
     assert peer.log["/a"] == list(range(100))
 
 
-async def test_lost_acknowledgement_is_asked_again_under_the_same_key(peer: Peer) -> None:
+async def test_lost_acknowledgement_is_asked_again_under_the_same_number(peer: Peer) -> None:
     async with asyncio.timeout(60), Client(peer.url, settings=QUICK) as client:
         await peer.connected.wait()
         peer.is_mute = True
         publish = asyncio.create_task(client.publish("/a", 1))
         while not any("publish" in command for command in peer.heard):
             await asyncio.wait([publish], timeout=0.01)
-        peer.keys[next(each["key"] for each in peer.heard if "publish" in each)] = 9
+        peer.keys[str(next(each["number"] for each in peer.heard if "publish" in each))] = 9
         peer.is_mute = False
         await peer.cut()
         published = await publish

@@ -27,9 +27,20 @@ pub(super) use reply::ReplyRight;
 
 /// What the way a client came by allows at all: its listener's role and, for publishers, its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Door {
-    pub may_subscribe: bool,
-    pub may_publish: bool,
+pub(super) struct Door(u8); // one byte: every connection keeps one
+
+impl Door {
+    pub(super) fn new(may_subscribe: bool, may_publish: bool) -> Self {
+        Self(u8::from(may_subscribe) | u8::from(may_publish) << 1)
+    }
+
+    pub(super) fn may_subscribe(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    pub(super) fn may_publish(self) -> bool {
+        self.0 & 2 != 0
+    }
 }
 
 /// The settings that say who may come in by which door, compiled.
@@ -55,7 +66,7 @@ impl Doors {
     pub(super) fn door(&self, listener: u8, address: SocketAddr, settings: &Settings) -> Door {
         let (may_subscribe, may_publish) = self.roles.get(usize::from(listener)).copied().unwrap_or((true, true));
         let is_listed = settings.publisher_addresses.is_empty() || self.publishers.contains(address.ip());
-        Door { may_subscribe, may_publish: may_publish && is_listed }
+        Door::new(may_subscribe, may_publish && is_listed)
     }
 }
 
@@ -78,8 +89,8 @@ pub fn check(settings: &Settings) -> Result<(), Refusal> {
 /// The decision. A session that outlives its connection (a will, an offline session) keeps what it came with and asks here too.
 pub(super) fn decide(access: Option<&Access>, door: Door, action: Action, selector: &Selector) -> Verdict {
     let is_open = match action {
-        Action::Subscribe => door.may_subscribe,
-        Action::Publish => door.may_publish,
+        Action::Subscribe => door.may_subscribe(),
+        Action::Publish => door.may_publish(),
     };
     match (access.filter(|_| is_open), selector) {
         (None, _) => Verdict::Deny,
@@ -97,11 +108,11 @@ impl Shard {
     /// The same of a subject that is known to be one.
     pub(super) fn judge_subject(&self, socket: u32, action: Action, subject: &str) -> Verdict {
         let Some(connection) = self.connections.get(socket) else { return Verdict::Deny };
-        let Door { may_subscribe, may_publish } = connection.door;
+        let door = connection.door;
         match (&connection.access, action) {
             (None, _) => Verdict::Deny,
-            (_, Action::Subscribe) if !may_subscribe => Verdict::Deny,
-            (_, Action::Publish) if !may_publish => Verdict::Deny,
+            (_, Action::Subscribe) if !door.may_subscribe() => Verdict::Deny,
+            (_, Action::Publish) if !door.may_publish() => Verdict::Deny,
             (Some(access), action) => access.rights.judge_subject(action, subject),
         }
     }
@@ -110,11 +121,11 @@ impl Shard {
     pub(super) fn why_not(&self, socket: u32, action: Action) -> &'static str {
         let door = self.connections.get(socket).map(|connection| connection.door);
         match action {
-            Action::Subscribe if door.is_some_and(|door| !door.may_subscribe) => {
+            Action::Subscribe if door.is_some_and(|door| !door.may_subscribe()) => {
                 "this listener is for publishers alone"
             }
             Action::Subscribe => "your rights do not cover this subscription",
-            Action::Publish if door.is_some_and(|door| !door.may_publish) => {
+            Action::Publish if door.is_some_and(|door| !door.may_publish()) => {
                 "nothing may be published from this address, or over this listener"
             }
             Action::Publish => "your rights do not cover publishing here",

@@ -170,14 +170,18 @@ pub(super) struct Papers {
     pub client: Option<Arc<str>>,
     /// Its verified certificate.
     pub certificate: Option<Arc<[u8]>>,
-    /// When its token expires, and when it is told that this is soon (Unix ms); none where it has been.
+    /// When its token expires (Unix ms).
     pub expires_ms: Option<u64>,
-    pub notice_ms: Option<u64>,
+    /// When it is notified that its token expires soon (Unix ms); `NOTIFIED` once it has been.
+    pub notice_ms: u64,
     /// The longest frame that it takes; none: the default.
     pub frame_bytes_max: Option<u32>,
     /// Under whom its publishes are numbered.
     pub publisher: Option<Box<Publisher>>,
 }
+
+/// Of `Papers::notice_ms`: the notice was sent.
+pub(super) const NOTIFIED: u64 = u64::MAX;
 
 /// The publisher of a connection.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! much, smaller sweeps come sooner, so that no message waits long for one.
 use std::sync::Arc;
 
-use super::connection::Phase;
+use super::connection::{NOTIFIED, Phase};
 use super::mqtt::put_notice;
 use super::{Outlet, Shard, lock};
 use crate::codec::{self, Wire};
@@ -176,8 +176,8 @@ impl Shard {
             let how =
                 if matches!(wire, Wire::Sse | Wire::SseMany) { STREAM_ENDED } else { Code::TokenExpired.sentence() };
             self.close(socket, Code::TokenExpired, how);
-        } else if can_hear && papers.notice_ms.is_some_and(|notice_ms| notice_ms <= wall_ms) {
-            papers.notice_ms = None;
+        } else if can_hear && papers.notice_ms <= wall_ms {
+            papers.notice_ms = NOTIFIED;
             let in_ms = expires_ms - wall_ms;
             put_notice(connection, &Push::TokenExpiring { in_ms });
             self.make_ready(socket);

@@ -86,7 +86,7 @@ class Peer:
             head, after = len(self.log.get(command["subscribe"], [])), self._from(command)
             return {"id": id, "ok": "subscribed", "at": f"7.{head}", "outcome": "recovered", "count": head - after}
         if "publish" in command:
-            key = command.get("key", str(len(self.keys)))
+            key = str(command.get("key", command.get("number", len(self.keys))))
             is_duplicate = key in self.keys
             if not is_duplicate:
                 messages = self.log.setdefault(command["publish"], [])

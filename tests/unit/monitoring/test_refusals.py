@@ -14,7 +14,7 @@ def test_the_oldest_go_and_the_newest_come_first() -> None:
     rows = refusals.list()
     assert len(rows) == REFUSALS_MAX and rows[0]["time_ms"] == REFUSALS_MAX + 9 and rows[-1]["time_ms"] == 10
     assert rows[0]["name"] == "PublishForbidden" and len(rows[0]["reason"]) == REASON_CHARACTERS_MAX
-    assert rows[0]["connection"] == str(2**63)
+    assert rows[0]["connection"] == f"{2**63:x}"
     assert len({row["number"] for row in rows}) == len(rows)
 
 

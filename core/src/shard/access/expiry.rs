@@ -1,6 +1,6 @@
 //! When a connection's token ends, and when its client is told that this is soon.
 use crate::shard::Shard;
-use crate::shard::connection::Connection;
+use crate::shard::connection::{Connection, NOTIFIED};
 
 /// How long before its end a token's holder is told, at most and at least.
 const NOTICE_MS_MAX: u64 = 60_000;
@@ -10,7 +10,7 @@ impl Connection {
     /// It shows no token that expires.
     pub(in crate::shard) fn clear_expiry(&mut self) {
         if let Some(papers) = self.papers.as_mut() {
-            (papers.expires_ms, papers.notice_ms) = (None, None);
+            (papers.expires_ms, papers.notice_ms) = (None, NOTIFIED);
         }
     }
 
@@ -18,7 +18,7 @@ impl Connection {
     pub(in crate::shard) fn set_expiry(&mut self, expires_ms: u64, notice_ms: u64) {
         let papers = self.papers();
         if papers.expires_ms != Some(expires_ms) {
-            (papers.expires_ms, papers.notice_ms) = (Some(expires_ms), Some(notice_ms));
+            (papers.expires_ms, papers.notice_ms) = (Some(expires_ms), notice_ms);
         }
     }
 

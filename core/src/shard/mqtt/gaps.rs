@@ -7,7 +7,7 @@ use crate::codec;
 use crate::command::Push;
 use crate::mqtt::{Outgoing, Qos, Reason};
 use crate::shard::Shard;
-use crate::shard::connection::Connection;
+use crate::shard::connection::{Connection, NOTIFIED};
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,9 @@ impl Shard {
             && let Some(papers) = connection.papers.as_mut()
         {
             // That its token ends soon may have been found while nobody wanted to hear it: the next look says it again.
-            papers.notice_ms = papers.notice_ms.or(papers.expires_ms.map(|_| 0));
+            if papers.notice_ms == NOTIFIED {
+                papers.notice_ms = 0;
+            }
         }
         Qos::AtMostOnce
     }

@@ -27,7 +27,7 @@ impl Shard {
         let (mut will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
         if let (Some(will), Some(access)) = (&mut will, &connection.access) {
             // It is judged by what its client may do at the end, not by what it might when it came.
-            (will.rights, will.may_publish) = (Arc::clone(&access.rights), connection.door.may_publish);
+            (will.rights, will.may_publish) = (Arc::clone(&access.rights), connection.door.may_publish());
         }
         let (mut in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
         let received = std::mem::take(&mut mqtt.received);
@@ -118,7 +118,7 @@ impl Shard {
     pub(in crate::shard) fn publish_wills(&mut self, wills: Vec<Will>) {
         for will in wills {
             let access = Access::granted(Arc::clone(&will.draft.holder), Arc::clone(&will.rights), None);
-            let door = Door { may_subscribe: false, may_publish: will.may_publish };
+            let door = Door::new(false, will.may_publish);
             let selector = Selector::Subject(will.subject);
             let verdict = decide(Some(&access), door, Action::Publish, &selector);
             if verdict == Verdict::Allow || verdict == Verdict::Ask && will.is_answered {
