@@ -1,6 +1,6 @@
 """Pages are written in plain English: openers, phrases and long sentences that hide the actor are counted, and may only become fewer.
 
-`prose.json` holds the counts of each page that still has some; a page that is not in it must have none. After a page was rewritten,
+`lists/prose.json` holds the counts of each page that still has some; a page that is not in it must have none. After a page was rewritten,
 `python -m tests.architecture.test_prose` lowers its counts. Tables, code and generated pages are left out. Whether a page serves its
 reader is for a reader to judge; this test only stops the dialect from growing back.
 """
@@ -14,7 +14,7 @@ import pytest
 
 from tests.architecture.source import ROOT, is_generated, kept_files, read
 
-LIST = ROOT / "tests/architecture/prose.json"
+LIST = ROOT / "tests/architecture/lists/prose.json"
 WORDS_MAX = 30
 LEFT_OUT = {Path("docs/benchmarks.md"), Path("tests/hostile/README.md")}  # written by programs
 OPENERS = re.compile(r"(?:Who|Whoever|What|Whatever|Where|Wherever|Of)\b(?!.*\?$)")

@@ -176,20 +176,7 @@ impl Node {
             None => self.create_for(subject, self.owner_of_draft(draft))?,
         };
         self.note_reply(draft);
-        if let Some(log) = self.names.get(id) {
-            let policy = self.policies.get(log.policy);
-            // A removal over MQTT is a message like any other there.
-            let is_missing = log.latest.is_none() && !self.unseen.concerns(id.slot);
-            if draft.is_removal && is_missing && draft.mqtt.is_none() && draft.connection != NODE {
-                return Err(Code::SnapshotMissing);
-            }
-            take(&log.published, policy.publishes, draft, now)?;
-            let is_state = draft.is_retained.unwrap_or(!log.is_reply) && policy.keeps_snapshot;
-            let bytes_max = self.limits.snapshot_bytes_max;
-            if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
-                return Err(Code::SnapshotTooBig);
-            }
-        }
+        self.check_state(id, draft, now)?;
         let arrival = self.numbered() + 1;
         let unseen = self.unseen.number(id.slot);
         let Some(log) = self.names.get(id) else { return Err(Code::CommandInternalError) };
@@ -219,6 +206,24 @@ impl Node {
             });
         }
         Ok((at, arrival, self.offer(message, needs_disk)))
+    }
+
+    /// Whether a log can take this draft now: its rate, and what its snapshot would become.
+    fn check_state(&self, id: LogId, draft: &Draft, now: Now) -> Result<(), Code> {
+        let Some(log) = self.names.get(id) else { return Ok(()) };
+        let policy = self.policies.get(log.policy);
+        // A removal over MQTT is a message like any other there.
+        let is_missing = log.latest.is_none() && !self.unseen.concerns(id.slot);
+        if draft.is_removal && is_missing && draft.mqtt.is_none() && draft.connection != NODE {
+            return Err(Code::SnapshotMissing);
+        }
+        take(&log.published, policy.publishes, draft, now)?;
+        let is_state = draft.is_retained.unwrap_or(!log.is_reply) && policy.keeps_snapshot;
+        let bytes_max = self.limits.snapshot_bytes_max;
+        if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
+            return Err(Code::SnapshotTooBig);
+        }
+        Ok(())
     }
 
     /// A standard message: into the feed alone, and into the snapshot if it asks for that.

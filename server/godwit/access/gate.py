@@ -32,6 +32,7 @@ from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
 
 Question = AuthorizeReport | AskReport
+Waiting = tuple[asyncio.Task[Answer], asyncio.TimerHandle, Question]
 BACKGROUND_S = 60.0
 """So long a question in the background may wait, its turn and its answer together."""
 ASK_AGAIN_S = 0.1
@@ -60,7 +61,7 @@ class Gate:
         self.seen = SeenNames()
         self._timeout_s = timeout_ms / 1000
         self._places = asyncio.Semaphore(calls_max)
-        self._waiting: dict[int, dict[str, tuple[asyncio.Task[Answer], asyncio.TimerHandle]]] = {}
+        self._waiting: dict[int, dict[str, Waiting]] = {}
         self._answers: list[Answer] = []
         self._outdated: set[AskAgainOrder] = set()
         judge: Authorizer | None = authorizer
@@ -71,15 +72,16 @@ class Gate:
                 judge.on_ask_again = self._ask_again
             judge = getattr(judge, "inner", None)
 
-    def ask(self, question: Question) -> None:
-        """Begins to answer; returns at once."""
+    def ask(self, question: Question, within_s: float | None = None) -> None:
+        """Begins to answer; returns at once. `within_s`: the time left, where it is asked once more."""
         self._drop(question)
         self.counts["asked"] += 1
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._judge_in_turn(question))
         # a timer of its own, and not a cancelled wait: an authorizer that swallows its cancellation is late all the same
-        timer = loop.call_later(self._read_limit_s(question), self._expire, question)
-        self._waiting.setdefault(question.connection, {})[question.key] = (task, timer)
+        limit_s = self._read_limit_s(question) if within_s is None else within_s
+        timer = loop.call_later(limit_s, self._expire, question)
+        self._waiting.setdefault(question.connection, {})[question.key] = (task, timer, question)
         task.add_done_callback(lambda done: self._finish(question, done))
 
     def _read_limit_s(self, question: Question) -> float:
@@ -89,7 +91,7 @@ class Gate:
 
     def withdraw(self, connection: int) -> None:
         """The connection is gone: its questions need no answer."""
-        for task, timer in self._waiting.pop(connection, {}).values():
+        for task, timer, _ in self._waiting.pop(connection, {}).values():
             task.cancel()
             timer.cancel()
 
@@ -118,12 +120,17 @@ class Gate:
 
     def _flush_outdated(self) -> None:
         outdated, self._outdated = self._outdated, set()
+        now_s = asyncio.get_running_loop().time()
+        waiting = [each for of_connection in self._waiting.values() for each in of_connection.values()]
+        for _, timer, question in waiting:  # its answer may come from what the authorizer read before
+            if isinstance(question, AskReport) and any(_concerns(order, question) for order in outdated):
+                self.ask(question, max(0.0, timer.when() - now_s))
         try:
             self._send(list(outdated))
         except NodeFailed as error:
             read_logger().error("ask_again_not_sent", why=str(error))
 
-    def _take(self, question: Question) -> tuple[asyncio.Task[Answer], asyncio.TimerHandle] | None:
+    def _take(self, question: Question) -> Waiting | None:
         """What waits for an answer to this question, which waits no longer."""
         of_connection = self._waiting.get(question.connection, {})
         taken = of_connection.pop(question.key, None)
@@ -139,7 +146,7 @@ class Gate:
 
     def _expire(self, question: Question) -> None:
         self._drop(question)
-        self._fail(question, f"no answer in {self._timeout_s:g} s")
+        self._fail(question, f"no answer in {self._read_limit_s(question):g} s")
 
     def _finish(self, question: Question, done: asyncio.Task[Answer]) -> None:
         waiting = self._waiting.get(question.connection, {}).get(question.key)
@@ -240,6 +247,10 @@ class Gate:
 
 def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
     return [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in rules]
+
+
+def _concerns(order: AskAgainOrder, question: AskReport) -> bool:
+    return order.identity in (None, question.identity) and order.tenant in (None, question.tenant)
 
 
 def _fail_closed(question: Question) -> Answer:

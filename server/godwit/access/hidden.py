@@ -15,6 +15,8 @@ from urllib.parse import quote, quote_plus
 HIDDEN = "(secret)"
 PART_CHARACTERS = 12
 """So many characters in a row of one form of a secret are a part of it."""
+CHUNK_CHARACTERS = PART_CHARACTERS // 2
+"""Any such part holds one of the text's chunks whole: only a chunk that the form has is looked at closely. Tokens may be 64 KiB."""
 
 
 def hide(text: str, secret: str | None) -> str:
@@ -47,7 +49,9 @@ def _mark(marked: bytearray, text: str, form: str) -> None:
         for found in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text):
             marked[found.start() : found.end()] = b"\1" * len(found.group())
         return
-    parts = {form[at : at + PART_CHARACTERS] for at in range(len(form) - PART_CHARACTERS + 1)}
-    for at in range(len(text) - PART_CHARACTERS + 1):
-        if text[at : at + PART_CHARACTERS] in parts:
-            marked[at : at + PART_CHARACTERS] = b"\1" * PART_CHARACTERS
+    for chunk in range(0, len(text) - CHUNK_CHARACTERS + 1, CHUNK_CHARACTERS):
+        if text[chunk : chunk + CHUNK_CHARACTERS] not in form:
+            continue
+        for at in range(max(0, chunk - CHUNK_CHARACTERS), min(chunk, len(text) - PART_CHARACTERS) + 1):
+            if text[at : at + PART_CHARACTERS] in form:
+                marked[at : at + PART_CHARACTERS] = b"\1" * PART_CHARACTERS

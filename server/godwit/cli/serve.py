@@ -203,3 +203,5 @@ async def _reload_on_hangup(hangups: asyncio.Event, node: Node, read: Callable[[
             start_logs(node.config.logging, node.config.node.name)
         except ConfigInvalid as error:  # the operator's mistake: what was, stays
             read_logger().error("config_not_reloaded", why=str(error))
+        except Exception as error:  # a node that is failing, say: the next hangup is heard all the same
+            read_logger().error("config_not_reloaded", why=f"{type(error).__name__}: {error}")

@@ -231,6 +231,29 @@ async def test_what_an_authorizer_takes_back_within_a_moment_is_one_batch() -> N
     gate.stop()
 
 
+async def test_what_is_being_answered_is_asked_again_too() -> None:
+    orders: asyncio.Queue[list[Any]] = asyncio.Queue()
+    is_allowed, has_read, may_answer = True, asyncio.Event(), asyncio.Event()
+
+    async def read() -> Any:
+        has_read.set()
+        found = is_allowed
+        await may_answer.wait()
+        return found
+
+    hosted = Scripted(read)
+    hosted.on_ask_again = None  # type: ignore[attr-defined]  # what the host gives
+    gate = Gate(hosted, orders.put_nowait, timeout_ms=5_000, calls_max=4)
+    gate.ask(ASK)
+    await has_read.wait()
+    is_allowed = False
+    hosted.on_ask_again(ASK.identity, None)  # type: ignore[attr-defined]  # set by the gate
+    assert await orders.get() == [AskAgainOrder(ASK.identity)]
+    may_answer.set()
+    assert await orders.get() == [AnswerOrder(7, ("/orders/1", "publish", "deny"))]
+    gate.stop()
+
+
 async def test_questions_in_the_background_wait_for_their_turn() -> None:
     orders: asyncio.Queue[list[Order]] = asyncio.Queue()
     release = asyncio.Event()

@@ -39,6 +39,12 @@ def test_a_short_secret_is_hidden_where_it_stands_alone() -> None:
     assert hide("spool failed", "pool") == "spool failed"
 
 
+@pytest.mark.parametrize("before", range(12))
+def test_a_part_is_found_wherever_it_begins(before: int) -> None:
+    shown = hide("-" * before + SECRET[7:19] + "-" * 5, SECRET)
+    assert shown == "-" * before + HIDDEN + "-" * 5
+
+
 def test_what_holds_no_secret_is_the_same() -> None:
     assert hide("TimeoutError: no answer", SECRET) == "TimeoutError: no answer"
     assert hide("text", None) == "text" and hide("", SECRET) == ""
