@@ -56,7 +56,7 @@ async def test_the_live_page_shows_what_is_published_and_comes_back_with_the_nod
             async with testing.node() as node:
                 async with Client(node.url) as client:  # as section 3 left it
                     await client.publish("/rooms/kitchen/temperature", {"celsius": 21.5})
-                    await client.publish("/rooms/kitchen/temperature", {"humidity": 40})
+                    await client.publish("/rooms/kitchen/temperature", {"humidity": 40}, merge=True)
                 place = {"client": {"address": str(node.client)}}
                 html = shown.read_text(encoding="utf-8")
                 shown.write_text(html.replace("ws://127.0.0.1:8800", f"ws://{node.client}"), encoding="utf-8")

@@ -76,9 +76,10 @@ class CuttingProxy:
             return
         self._writers.add(there_writer)
         budget = _Budget(int(self._random.expovariate(1 / self._mean_bytes)) if self._mean_bytes > 0 else 0)
+        ends = asyncio.Barrier(2)
         ways = [
-            asyncio.create_task(self._forward(reader, there_writer, budget)),
-            asyncio.create_task(self._forward(there_reader, writer, budget)),
+            asyncio.create_task(self._forward(reader, there_writer, budget, ends)),
+            asyncio.create_task(self._forward(there_reader, writer, budget, ends)),
         ]
         self._ways.update(ways)
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +92,9 @@ class CuttingProxy:
             _reset(each)
         self._none_open.set()
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, budget: _Budget) -> None:
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, budget: _Budget, ends: asyncio.Barrier
+    ) -> None:
         try:
             while chunk := await reader.read(CHUNK_BYTES):
                 if not self._is_calm:
@@ -104,7 +107,7 @@ class CuttingProxy:
                 await writer.drain()
             if writer.can_write_eof():
                 writer.write_eof()
-                await asyncio.Event().wait()  # until the other way ends, or the two are broken
+                await ends.wait()  # until the other way ends, or the two are broken
         except OSError:
             return
 

@@ -76,7 +76,7 @@ async def test_31_another_media_type_is_415_and_another_method_405_with_what_is_
     assert await status(node, request("POST", PRODUCE, "Content-Type: x/", body=b"1")) in (201, 415)
     for method, path, allowed in (
         ("PUT", PRODUCE, "POST"),
-        ("DELETE", "/v1/snapshot?subject=/a", "GET"),
+        ("PUT", "/v1/snapshot?subject=/a", "DELETE"),
         ("PUT", "/v1/stream?subject=/a", "GET"),
     ):
         told = await whole(node, request(method, path, "Connection: close", "Content-Length: 0"))

@@ -100,7 +100,7 @@ impl Willed {
             kind: self.kind,
             is_retained: self.is_retained,
             merge: None,
-            is_removal: false,
+            is_removal: self.is_retained == Some(true) && self.content_bytes == 0,
             is_guaranteed: true,
             content_bytes: self.content_bytes,
             reply_bytes: self.reply_bytes,
