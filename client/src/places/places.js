@@ -140,13 +140,21 @@ export class Places {
     if (error instanceof PositionFileHeld) this.#lost(error);
   }
 
+  /** Give the store what has moved. One that it does not take holds up no other; throws the first error, after all of them. */
   #note() {
+    for (const [selector, subscription] of this.#kept) if (subscription.hasMoved()) this.#unsaved.add(selector);
+    /** @type {{ error: unknown } | null} */
+    let failure = null;
     for (const [selector, subscription] of this.#kept) {
-      if (subscription.hasMoved()) this.#unsaved.add(selector);
-      if (this.#unsaved.has(selector)) this.#put(selector, subscription.resumePoint);
-      this.#unsaved.delete(selector);
-      if (subscription.isEnded) this.#kept.delete(selector);
+      try {
+        if (this.#unsaved.has(selector)) this.#put(selector, subscription.resumePoint);
+        this.#unsaved.delete(selector);
+        if (subscription.isEnded) this.#kept.delete(selector);
+      } catch (error) {
+        failure ??= { error };
+      }
     }
+    if (failure !== null) throw failure.error;
   }
 
   /**

@@ -66,6 +66,33 @@ test("a store that fails once is given the position again", LIMITS, async () => 
   await client.close();
 });
 
+test("a full store fails no other selector: each goes on from where it stood, and what can be saved is", LIMITS, async () => {
+  const [peer, saved, events] = [new Peer(), new Map(), []];
+  let full = ["/a", "/b"];
+  const set = (selector, resumePoint) => {
+    if (full.includes(selector)) throw new Error(`no room for ${selector}`);
+    saved.set(selector, resumePoint);
+  };
+  const positions = { get: (selector) => saved.get(selector), set };
+  const client = open(peer, { settings: { positionsSaveMs: 3_600_000 }, positions, onSaveFailed: ({ message }) => events.push(message) });
+  for (const subject of ["/a", "/b"]) {
+    peer.append(subject, 1);
+    const subscription = client.subscribe(subject);
+    assert.deepEqual(await take(subscription, 1), [1]);
+    subscription.handled();
+    if (subject === "/b") subscription.close();
+  }
+  await peer.hear("unsubscribe");
+  peer.append("/b", 2);
+  assert.deepEqual(await take(client.subscribe("/b"), 1), [2]);
+  const [, , again] = await peer.hear("subscribe", 3);
+  assert.deepEqual([again.subscribe, again.after], ["/b", "7.1"]);
+  assert.deepEqual(events, ["no room for /a"]);
+  full = ["/a"];
+  await assert.rejects(client.close(), /no room for \/a/);
+  assert.equal(saved.has("/b"), true);
+});
+
 test("a store that takes its time is called once at a time", LIMITS, async () => {
   let [running, calls] = [0, 0];
   const enough = new Bell();

@@ -101,14 +101,24 @@ class SavedPositions:
             log.exception("on_save_failed raised")
 
     def _note(self) -> None:
+        """Give the mapping what has moved. One that it does not take holds up no other; raises the first error, after all."""
+        self._unsaved.update(selector for selector, subscription in self._kept.items() if subscription.has_moved())
+        failure: Exception | None = None
         for selector, subscription in list(self._kept.items()):
-            if subscription.has_moved():
-                self._unsaved.add(selector)
-            if selector in self._unsaved:
-                if resume_point := subscription.resume_point:
-                    self._positions[selector] = resume_point.to_json()
-                else:  # after a gap of the whole pattern the saved position leads nowhere: it would only repeat the gap
-                    self._positions.pop(selector, None)
-                self._unsaved.discard(selector)
+            try:
+                if selector in self._unsaved:
+                    self._put(selector, subscription.resume_point)
+            except Exception as error:  # the user's own mapping
+                failure = failure or error
+                continue
+            self._unsaved.discard(selector)
             if subscription.is_ended:
                 del self._kept[selector]
+        if failure is not None:
+            raise failure
+
+    def _put(self, selector: str, resume_point: ResumePoint) -> None:
+        if resume_point:
+            self._positions[selector] = resume_point.to_json()
+        else:  # after a gap of the whole pattern the saved position leads nowhere: it would only repeat the gap
+            self._positions.pop(selector, None)

@@ -93,6 +93,34 @@ async def test_mapping_that_takes_nothing_fails_no_subscribe(peer: Peer) -> None
     assert [str(error) for error in told] == ["blocked"]
 
 
+async def test_full_mapping_fails_no_other_selector(peer: Peer) -> None:
+    full = {"/a", "/b"}
+
+    class Full(dict[str, object]):
+        def __setitem__(self, selector: str, resume_point: object) -> None:
+            if selector in full:
+                raise OSError(f"no room for {selector}")
+            super().__setitem__(selector, resume_point)
+
+    rarely = Settings(reconnect_first_ms=5, reconnect_max_ms=20, positions_save_ms=3_600_000)
+    peer.log.update({"/a": [1], "/b": [1, 2]})
+    positions, told = Full(), list[Exception]()
+    with pytest.raises(OSError, match="no room for /a"):  # at close
+        async with (
+            asyncio.timeout(20),
+            Client(peer.url, settings=rarely, positions=positions, on_save_failed=told.append) as client,
+        ):
+            for subject in ("/a", "/b"):
+                subscription = client.subscribe(subject)
+                assert (await anext(subscription)).json() == 1
+                subscription.handled()
+            await subscription.close()
+            assert (await anext(client.subscribe("/b"))).json() == 2
+            full.discard("/b")
+    assert [str(error) for error in told] == ["no room for /a"]
+    assert list(positions) == ["/b"]
+
+
 async def test_failure_is_told_of_once_until_it_can_be_saved_again(
     peer: Peer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
