@@ -240,7 +240,7 @@ export class Session {
     if (this.phase === "over") return;
     this.#now = now;
     const refused = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
-    const end = refused ?? this.#faults.lost(fault, now - this.#openedAt);
+    const end = refused ?? this.#faults.lost(fault, this.isWelcome ? now - this.#openedAt : null);
     if (end !== null) return this.close(end);
     const isFresh = code === Code.TokenExpired && this.#canRenew && this.isWelcome; // it slept past its token's end
     const isOther = code === Code.TokenInvalid && this.handover.isAnyAsked && this.isWelcome; // of another identity

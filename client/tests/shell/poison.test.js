@@ -25,6 +25,21 @@ for (const poison of ["{", "[[]]", '{"message":7,"content":1}', '{"id":"x","ok":
   });
 }
 
+test("connections that could not be made between make it no first time", LIMITS, async () => {
+  const peer = new Peer();
+  const client = open(peer);
+  await client.connected();
+  peer.isClosed = true;
+  peer.say("{");
+  await peer.until(() => peer.urls.length > 2);
+  peer.isClosed = false;
+  await client.connected();
+  peer.say("{");
+  await peer.until(() => !client.isConnected);
+  await assert.rejects(client.connected(), TWICE);
+  await client.close();
+});
+
 for (const [way, request] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/messages"]]) {
   for (const selector of ["/a", "/*"]) {
     test(`by ${way}, on ${selector}`, LIMITS, async () => {

@@ -70,14 +70,19 @@ class Backoff:
 
 
 class Faults:
-    """Whether the connection before this one broke by a frame as well."""
+    """Whether the last connection that was served broke by a frame as well."""
 
     def __init__(self) -> None:
         self._has_broken = False
 
-    def lost(self, fault: str | None, open_ms: int) -> ClientError | None:
-        """A connection ended, by a frame (`fault`, in words) or otherwise; returns what ends the client, if it does."""
-        is_again = self._has_broken and open_ms < HELD_MS
+    def lost(self, fault: str | None, served_ms: int | None) -> ClientError | None:
+        """A connection ended, by a frame (`fault`, in words) or otherwise; returns what ends the client, if it does.
+
+        `served_ms` is None where it never was served, or could not be made: without a fault that tells nothing.
+        """
+        if fault is None and served_ms is None:
+            return None
+        is_again = self._has_broken and (served_ms is None or served_ms < HELD_MS)
         self._has_broken = fault is not None
         if fault is None or not is_again:
             return None

@@ -210,13 +210,14 @@ class Session:
         if code is not None and CLOSED_FOR_GOOD[0] <= code <= CLOSED_FOR_GOOD[1] and not (is_fresh or is_other):
             self.close(SessionClosed(code, words_of(code, reason), reconnect=False))
             return
-        if (broken := self._faults.lost(fault, now - self._opened_at)) is not None:
+        served_ms = now - self._opened_at if self.is_welcome else None
+        if (broken := self._faults.lost(fault, served_ms)) is not None:
             self.close(broken)
             return
         wish = 0 if is_other else wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)
-        self.backoff.lost(now - self._opened_at if self.is_welcome else None, wish)
+        self.backoff.lost(served_ms, wish)
         self.phase, self._leave_at = Phase.AWAY, None
         self._awaiting.clear()
         self._out.clear()

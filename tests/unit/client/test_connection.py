@@ -9,6 +9,8 @@ import pytest
 
 from godwit.client import Client, ClientError, Settings, Unauthorized
 from godwit.client.backoff import HELD_MS, Faults
+from godwit.client.codec.reply import Reply
+from godwit.client.session import Session
 from godwit.client.tokens import source
 from tests.unit.client.peer import Peer
 from tests.waiting import until
@@ -103,6 +105,17 @@ def test_connection_that_held_for_a_minute_makes_the_next_broken_frame_a_first_o
     faults = Faults()
     broken = [("a frame", 0), (None, 0), ("a frame", 0), ("a frame", HELD_MS), ("a frame", HELD_MS - 1)]
     assert [faults.lost(*each) is not None for each in broken] == [False, False, False, False, True]
+
+
+def test_connections_that_were_never_served_make_the_next_broken_frame_no_first_one() -> None:
+    session = Session(Settings())
+    for fault, is_served in [("a frame", True), (None, False), (None, False), ("a frame", True)]:
+        assert not session.is_over
+        if is_served:
+            session.opened(0, None)
+            session.receive([Reply(session.commands()[0].id, "connected", ping_interval_ms=25_000)], 0)
+        session.lost(1 if is_served else HELD_MS, fault=fault)
+    assert isinstance(session.error, ClientError) and "twice in a row" in str(session.error)
 
 
 async def test_server_that_sends_a_frame_too_long_twice_is_not_asked_a_third_time() -> None:
