@@ -17,6 +17,7 @@ import { Places } from "./places/places.js";
 import { Requests } from "./requests.js";
 import { Losses, wordsOf } from "./session/backoff.js";
 import { Budget, ItemQueue } from "./session/item_queue.js";
+import { Numbering } from "./session/numbering.js";
 import { ServerList } from "./session/servers.js";
 import { Session } from "./session/session.js";
 import { settingsOf } from "./session/settings.js";
@@ -111,7 +112,8 @@ export class Client {
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
     const encoding = options.encoding ?? "json";
     newEncoding(encoding); // an unknown one is told at once
-    this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function", platform.randomText(16));
+    const numbering = new Numbering(platform.randomText(16), options.transport === "websocket"); // others may come to HTTP
+    this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function", numbering);
     this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
     this.#ways = new Ways(options.transport ?? "auto", encoding, { ...platform, whenHidden: options.whenHidden }, this.#session.settings);
     this.#session.changed = () => this.#stateChanged(options.onTransport);

@@ -5,15 +5,20 @@
 /** Gives numbers that rise, and knows below which one nothing will be sent again. */
 export class Numbering {
   #publisher;
+  #canNumber;
   #next = 1;
   #keys = 0;
   /** @type {Set<number>} in the order in which they were given */
   #open = new Set();
   isKnown = false; // to the server, on this connection
 
-  /** @param {string} [publisher] of this client object alone; empty: nothing is numbered */
-  constructor(publisher = "") {
+  /**
+   * @param {string} [publisher] of this client object alone; empty: nothing is numbered
+   * @param {boolean} [canNumber] false: publishes have keys, because HTTP knows no numbers and may carry them next
+   */
+  constructor(publisher = "", canNumber = publisher !== "") {
     this.#publisher = publisher;
+    this.#canNumber = canNumber;
   }
 
   /**
@@ -26,12 +31,12 @@ export class Numbering {
    */
   connect(id, token, client, frameBytesMax) {
     const command = { verb: /** @type {const} */ ("connect"), id, token, client, frameBytesMax };
-    return this.#publisher === "" ? command : { ...command, publisher: this.#publisher, number: this.#next };
+    return !this.#canNumber ? command : { ...command, publisher: this.#publisher, number: this.#next };
   }
 
   /** @param {boolean} hasPublisher what the server says of it */
   connected(hasPublisher) {
-    this.isKnown = hasPublisher && this.#publisher !== "";
+    this.isKnown = hasPublisher && this.#canNumber;
   }
 
   take() {
@@ -53,7 +58,7 @@ export class Numbering {
     return first;
   }
 
-  /** An idempotency key, where the server has no room for another publisher, and for standard messages. */
+  /** An idempotency key: where no numbers are given, the server has no room for another publisher, and for standard messages. */
   key() {
     return `${this.#publisher.slice(0, 16)}.${(++this.#keys).toString(16)}`;
   }

@@ -63,12 +63,12 @@ export class Session {
 
   /**
    * @param {Readonly<Settings>} settings
-   * @param {boolean} [canRenew] there is a source of fresh tokens @param {string} [publisher]
+   * @param {boolean} [canRenew] there is a source of fresh tokens @param {Numbering} [numbering]
    */
-  constructor(settings, canRenew = false, publisher = "") {
+  constructor(settings, canRenew = false, numbering = new Numbering()) {
     this.settings = settings;
     this.#canRenew = canRenew;
-    this.numbering = new Numbering(publisher);
+    this.numbering = numbering;
     this.publishes = new PublishQueue(settings, this.numbering);
     this.handover = new Handover(this.publishes);
     this.liveness = new Liveness(settings.pingIntervalMs, settings.answerTimeoutMs);

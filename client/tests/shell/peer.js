@@ -12,6 +12,7 @@ export class Peer {
   news = new Bell();
   isMute = false; // takes everything, answers nothing
   isClosed = false; // refuses connections
+  hasPublisher = false; // it knows publishes by their numbers
   canPause = false;
   refuses = null; // a verb
   pauses = 0;
@@ -124,7 +125,7 @@ class PeerLink {
     if (this.#peer.refuses !== null && this.#peer.refuses in command) {
       this.tell({ id, error: 4113, name: "SubscribeForbidden", reason: "no", retry: false });
     } else if ("connect" in command) {
-      this.tell({ id, ok: "connected", session: "s", node: "n", time: 1, ping_interval_ms: 25_000 });
+      this.tell({ id, ok: "connected", session: "s", node: "n", time: 1, ping_interval_ms: 25_000, publisher: this.#peer.hasPublisher });
     } else if ("subscribe" in command) {
       const subject = command.subscribe;
       const kept = this.#peer.log.get(subject) ?? [];
