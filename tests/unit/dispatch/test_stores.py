@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
+from godwit.dispatch.model import Options, State, Step
+from godwit.dispatch.stores.sqlite import accept, jobs, receivers
+from godwit.dispatch.stores.sqlite import steps as steps_sql
+from godwit.dispatch.stores.sqlite.accept import Draft
+from godwit.dispatch.stores.sqlite.schema import TABLES
 from godwit.dispatch.stores.sqlite.writer import Writer
+
+CHANNELS = ("webhook", "email")
 
 
 async def test_a_units_error_undoes_nothing_of_its_neighbours(tmp_path: Path) -> None:
@@ -28,3 +36,39 @@ async def test_a_units_error_undoes_nothing_of_its_neighbours(tmp_path: Path) ->
         assert names == [("a",), ("b",)]
     finally:
         writer.close()
+
+
+def open_store() -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(TABLES)
+    receivers.put_receiver(database, "t", "ann", b"{}", 1)
+    receivers.put_address(database, "t", "ann", "w", "webhook", "https://a.example/")
+    receivers.put_address(database, "t", "ann", "e", "email", "a@a.example")
+    return database
+
+
+def send(database: sqlite3.Connection, options: Options, now_ms: int) -> None:
+    """Accepts a notification and makes the deliveries of its webhook job."""
+    draft = Draft("t", "n", b"f", b"{}", ("ann",), (), True, 10**13, options=options)
+    assert not accept.accept(database, draft, now_ms).unknown
+    accept.route(database, CHANNELS, now_ms, 9)
+    job = jobs.claim_job(database, "webhook", "t", now_ms, 1_000, 2)
+    assert job is not None
+    jobs.commit_page(database, job, jobs.read_page(database, job, 9, now_ms), now_ms + 1_000, now_ms)
+
+
+def list_states(database: sqlite3.Connection) -> list[tuple[str, int]]:
+    return database.execute("SELECT channel, state FROM delivery ORDER BY channel").fetchall()
+
+
+def test_a_step_that_waits_for_its_time_is_not_given_up_and_the_last_never() -> None:
+    database, now_ms = open_store(), 1_767_225_600_000
+    steps = (Step("webhook", wait_s=60), Step("email", wait_s=60))
+    send(database, Options(steps=steps, local="2026-01-01T08:00:00"), now_ms)
+    steps_sql.advance_routes(database, CHANNELS, now_ms + 61_000, 9)
+    assert list_states(database) == [("webhook", State.DEFERRED)], "its time has not come"
+    due_ms = now_ms + 8 * 3_600_000
+    steps_sql.advance_routes(database, CHANNELS, due_ms + 61_000, 9)
+    assert list_states(database) == [("email", State.DEFERRED), ("webhook", State.CANCELLED)]
+    steps_sql.advance_routes(database, CHANNELS, due_ms + 200_000, 9)
+    assert list_states(database) == [("email", State.DEFERRED), ("webhook", State.CANCELLED)], "the last step waits on"

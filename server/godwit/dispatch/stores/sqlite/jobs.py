@@ -180,12 +180,18 @@ def add_routes(connection: sqlite3.Connection, job: Job, page: Page, now_ms: int
     """Each receiver of a page of a policy's first step, with the time at which the next step is looked at."""
     found = connection.execute("SELECT step FROM job WHERE nid = ? AND channel = ?", (job.nid, job.channel)).fetchone()
     step = int(found[0])
-    deadline_ms = now_ms + job.options.steps[step].wait_s * 1_000
-    tried = {target.rid for target in page.targets if target.verdict.state in (State.QUEUED, State.DEFERRED)}
-    connection.executemany(
-        "INSERT OR IGNORE INTO route VALUES (?, ?, ?, ?, ?)",
-        [(job.nid, rid, step, deadline_ms if rid in tried else 0, deadline_ms) for rid in page.rids],
-    )
+    wait_ms = job.options.steps[step].wait_s * 1_000
+    starts: dict[int, int] = {}
+    """When the first delivery of a receiver may go out: the step's time counts from there."""
+    for target in page.targets:
+        if target.verdict.state in (State.QUEUED, State.DEFERRED):
+            start_ms = target.verdict.due_ms if target.verdict.state is State.DEFERRED else now_ms
+            starts[target.rid] = min(start_ms, starts.get(target.rid, start_ms))
+    rows = []
+    for rid in page.rids:
+        deadline_ms = starts.get(rid, now_ms) + wait_ms
+        rows.append((job.nid, rid, step, deadline_ms if rid in starts else 0, deadline_ms))
+    connection.executemany("INSERT OR IGNORE INTO route VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def _read_numbers(connection: sqlite3.Connection, job: Job, limit: int) -> tuple[Sequence[int], bool]:

@@ -53,12 +53,12 @@ def _advance(
     if may_still and changes.now_ms < deadline_ms:
         connection.execute("UPDATE route SET due_ms = ? WHERE nid = ? AND rid = ?", (deadline_ms, *route))
         return ""
-    _cancel_unsent(connection, route, step.channel, rows, changes)
     following = next(
         (at for at in range(number + 1, len(facts.options.steps)) if facts.options.steps[at].channel in channels), None
     )
-    if following is None:
+    if following is None:  # nothing comes after it: what waits or is tried again still goes out
         return _finish(connection, route)
+    _cancel_unsent(connection, route, step.channel, rows, changes)
     return _begin(connection, facts, route, following, changes)
 
 
@@ -66,13 +66,15 @@ def _begin(connection: sqlite3.Connection, facts: Facts, route: tuple[int, int],
     steps: Sequence[Step] = facts.options.steps
     channel, now_ms = steps[number].channel, changes.now_ms
     targets = decide_all(connection, facts, channel, read_targets(connection, channel, [route[1]]), now_ms)
-    states = set()
+    states, starts = set(), [now_ms]
+    if targets and all(target.verdict.state is State.DEFERRED for target in targets):
+        starts = [target.verdict.due_ms for target in targets]
     for target in targets:
         if target.verdict.state is State.QUEUED:
             target = replace(target, verdict=Verdict(State.DEFERRED, now_ms))
         key = DeliveryKey(route[0], target.rid, channel, target.aid)
         states.add(insert_delivery(connection, key, target, facts, now_ms, changes, State.QUEUED))
-    deadline_ms = now_ms + steps[number].wait_s * 1_000
+    deadline_ms = min(starts) + steps[number].wait_s * 1_000
     due_ms = deadline_ms if State.DEFERRED in states else 0
     connection.execute(
         "UPDATE route SET step = ?, due_ms = ?, deadline_ms = ? WHERE nid = ? AND rid = ?",
