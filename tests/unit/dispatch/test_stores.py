@@ -7,9 +7,10 @@ import sqlite3
 from pathlib import Path
 
 from godwit.dispatch.model import Options, State, Step
-from godwit.dispatch.stores.sqlite import accept, jobs, receivers
+from godwit.dispatch.stores.sqlite import accept, ending, fanout, jobs, receivers
 from godwit.dispatch.stores.sqlite import steps as steps_sql
 from godwit.dispatch.stores.sqlite.accept import Draft
+from godwit.dispatch.stores.sqlite.deciding import digest_value
 from godwit.dispatch.stores.sqlite.schema import TABLES
 from godwit.dispatch.stores.sqlite.writer import Writer
 
@@ -72,3 +73,25 @@ def test_a_step_that_waits_for_its_time_is_not_given_up_and_the_last_never() -> 
     assert list_states(database) == [("email", State.DEFERRED), ("webhook", State.CANCELLED)]
     steps_sql.advance_routes(database, CHANNELS, due_ms + 200_000, 9)
     assert list_states(database) == [("email", State.DEFERRED), ("webhook", State.CANCELLED)], "the last step waits on"
+
+
+def test_a_retry_to_an_address_that_was_suppressed_meanwhile_ends() -> None:
+    database, now_ms = open_store(), 1_767_225_600_000
+    send(database, Options(), now_ms)
+    database.execute("UPDATE delivery SET state = 2, attempt = 1, due_ms = ?", (now_ms,))
+    digest = digest_value("webhook", "https://a.example/")
+    columns = [row[1] for row in database.execute("PRAGMA table_info(suppression)")]
+    known = {"tenant": "t", "channel": "webhook", "value": digest, "category": "*", "reason": "bounced"}
+    marks = ", ".join("?" * len(columns))
+    database.execute(f"INSERT INTO suppression VALUES ({marks})", [known.get(name, 0) for name in columns])
+    assert fanout.claim_due(database, "webhook", now_ms, now_ms + 1_000, 9, ()) == []
+    assert list_states(database) == [("webhook", State.SUPPRESSED)]
+
+
+def test_a_replay_revives_nothing_that_was_cancelled() -> None:
+    database, now_ms = open_store(), 1_767_225_600_000
+    send(database, Options(), now_ms)
+    database.execute("UPDATE delivery SET state = 6")
+    ending.cancel(database, "t", "n", now_ms)
+    assert ending.replay(database, "t", None, None, 9, now_ms, now_ms + 1_000) == 0
+    assert list_states(database) == [("webhook", State.FAILED)]

@@ -81,7 +81,8 @@ def replay(
     """Queues dead letters again, and lets their notifications live until `expires_ms`; how many."""
     rows = connection.execute(
         "SELECT nid, rid, channel, aid, delivery.state FROM delivery JOIN notification USING (nid) "
-        "WHERE delivery.state IN (6, 7) AND notification.tenant = ? AND (? IS NULL OR notification.id = ?) "
+        "WHERE delivery.state IN (6, 7) AND notification.tenant = ? AND notification.state <> 'cancelled' "
+        "AND (? IS NULL OR notification.id = ?) "
         "AND (? IS NULL OR delivery.reason = ?) ORDER BY nid LIMIT ?",
         (tenant, name, name, reason, reason, limit),
     ).fetchall()

@@ -88,7 +88,11 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
         return None
     (target,) = decide_all(connection, facts, key.channel, found, changes.now_ms)
     verdict = target.verdict
-    if verdict.state is State.QUEUED or due.state is not State.DEFERRED or due.attempt:
+    if verdict.state is State.QUEUED or due.state is not State.DEFERRED:
+        return target
+    if (
+        due.attempt and verdict.state is State.DEFERRED
+    ):  # its time had come once: only what ends a delivery ends a retry
         return target
     if verdict.state is not State.DEFERRED:
         _end(connection, due, verdict.state, verdict.reason, changes)
