@@ -143,7 +143,7 @@ pub struct Limits {
     pub snapshot_bytes_max: usize,
     /// Age at which a snapshot expires; 0 keeps it.
     pub snapshot_age_ms_max: u64,
-    /// Merged fields of all snapshots; past it a snapshot keeps the last content alone.
+    /// Bytes of all merged states (publishes with `merge`); past it such a publish is refused.
     pub snapshots_bytes_max: usize,
     /// Idempotency keys remembered; the oldest go.
     pub idempotency_keys_max: usize,

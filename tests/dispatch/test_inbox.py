@@ -40,7 +40,7 @@ async def test_a_notification_reaches_a_connected_client_and_is_counted(dispatch
         settled = await wait_for(dispatch, "n1")
         assert settled["counts"] == {"inbox": {"sent": 1}} and settled["receivers"] == 1
         status, marked = await dispatch.api(
-            "POST", "/v1/inbox/marks", {"mark": "read", "items": [item["at"]]}, key=token
+            "POST", "/v1/inbox/marks", {"mark": "read", "items": [item["at"], item["at"]]}, key=token
         )
         assert (status, marked["unread"], marked["unseen"]) == (200, 0, 0)
         assert (await wait_for(dispatch, "n1"))["counts"] == {"inbox": {"delivered": 1}}

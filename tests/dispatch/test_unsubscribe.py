@@ -40,6 +40,11 @@ def test_an_email_has_the_link_unless_there_is_none() -> None:
     message = make_message(shipment, letter, "news@shop.example", "https://n.example/u/t").decode()
     assert "List-Unsubscribe: <https://n.example/u/t>" in message
     assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in message
+    long = f"https://n.example/u/{'t' * 200}"  # what a real token is like: on one line, as it is
+    assert (
+        f"\r\nList-Unsubscribe: <{long}>\r\n"
+        in "\r\n" + make_message(shipment, letter, "news@shop.example", long).decode()
+    )
     assert "List-Unsubscribe" not in make_message(shipment, letter, "news@shop.example").decode()
 
 

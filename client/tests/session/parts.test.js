@@ -208,7 +208,7 @@ describe("a watch", () => {
 
 test("settings have bounds and names", () => {
   assert.equal(settingsOf({ itemsMax: 7 }).itemsMax, 7);
-  assert.equal(settingsOf({}).reconnectMaxMs, 120_000);
+  assert.equal(settingsOf({}).reconnectMaxMs, 20_000);
   assert.equal(settingsOf({ reconnectMaxMs: Infinity }).reconnectMaxMs, Infinity);
   for (const chosen of [{ itemsMax: 0 }, { itemsMax: 1.5 }, { itemsMax: "7" }, { item: 7 }, { itemsMax: Infinity }, { pingIntervalMs: NaN }]) {
     assert.throws(() => settingsOf(/** @type {any} */ (chosen)), RangeError);

@@ -162,7 +162,7 @@ impl Node {
     fn accept_guaranteed(&mut self, subject: &str, draft: &mut Draft, now: Now) -> Result<(Position, u64, u64), Code> {
         let known = self.names.find(subject);
         if known.is_none() {
-            if draft.is_removal && draft.mqtt.is_none() {
+            if draft.is_removal && draft.mqtt.is_none() && draft.connection != NODE {
                 return Err(Code::SnapshotMissing);
             }
             check_subject_of(subject, draft)?;
@@ -222,6 +222,10 @@ impl Node {
         let bytes_max = self.limits.snapshot_bytes_max;
         if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
             return Err(Code::SnapshotTooBig);
+        }
+        let merged_bytes = self.counts.snapshot_bytes + draft.content().len();
+        if is_state && draft.is_patch() && merged_bytes > self.limits.snapshots_bytes_max {
+            return Err(Code::NodeBusy);
         }
         Ok(())
     }

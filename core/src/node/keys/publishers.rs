@@ -13,6 +13,8 @@ use crate::position::Now;
 
 /// Numbers that a publisher may have remembered whatever others do.
 const NUMBERS_EACH: usize = 16;
+/// Room for so many numbers is kept when most have been given up.
+const SPARE_MAX: usize = 32;
 
 #[derive(Debug)]
 struct Publisher {
@@ -91,6 +93,9 @@ impl Publishers {
         while entry.known.front().is_some_and(|(number, _)| *number < numbered.floor) {
             entry.known.pop_front();
             self.numbers -= 1;
+        }
+        if entry.known.capacity() > SPARE_MAX && entry.known.len() < entry.known.capacity() / 4 {
+            entry.known.shrink_to(entry.known.len() * 2);
         }
         entry.window = entry.window.max(numbered.floor);
         if numbered.number < entry.window {

@@ -139,7 +139,7 @@ class EventApi:
         return answer({**_show_hook(hook), "secret": hook.secret, "old_secret_until_ms": hook.old_until_ms})
 
     async def replay_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
+        tenant, name = await self._read_live(request), read_name(request, "webhook", self._limits)
         body, _ = read_body(await request.read(), ReplayEventsBody)
         if not await self._store.writer.run(lambda connection: hooks.replay(connection, tenant, name, body.after)):
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)

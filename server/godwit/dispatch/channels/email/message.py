@@ -32,14 +32,15 @@ def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = ""
     message["Subject"] = make_header(own.get("subject") or title) or NO_TITLE
     message["Date"] = format_datetime(datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC))
     message["Message-ID"] = make_message_id(shipment, sender)
-    if link:  # RFC 8058
-        message["List-Unsubscribe"] = f"<{link}>"
+    if link:
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message["Auto-Submitted"] = "auto-generated"
     plain = own.get("text") or "\n\n".join(part for part in (text, url) if part) or title
     message.set_content(plain, cte="quoted-printable")
     message.add_alternative(own.get("html") or _make_html(title, text, url), subtype="html", cte="quoted-printable")
-    return message.as_bytes()
+    # On one line whatever its length: the library would encode a long word, which RFC 8058 does not allow.
+    unsubscribe = f"List-Unsubscribe: <{link}>\r\n".encode("ascii") if link else b""
+    return unsubscribe + message.as_bytes()
 
 
 def make_header(text: str) -> str:

@@ -79,7 +79,10 @@ class HttpPoster:
         except aiohttp.ClientConnectorError as error:  # before anything left
             is_refused = isinstance(error.__cause__ or error.os_error, AddressRefused)
             return Result.CONTENT if is_refused else Result.TEMPORARY, f"{error.os_error!s:.200}", 0
-        except aiohttp.InvalidURL:
+        except (
+            aiohttp.InvalidURL,
+            ValueError,
+        ):  # also a host that no name can be: an empty label, or one over 63 characters
             return Result.CONTENT, "the URL is not valid", 0
         except (TimeoutError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
             return Result.DOUBT, f"{type(error).__name__}: {error!s:.200}", 0

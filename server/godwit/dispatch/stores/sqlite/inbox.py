@@ -254,7 +254,7 @@ def mark(
     else:
         rows = [
             row
-            for seq in seqs
+            for seq in dict.fromkeys(seqs)  # an item named twice changes once
             for row in connection.execute("SELECT seq, nid, flags FROM item WHERE rid = ? AND seq = ?", (rid, seq))
         ]
     changed = []
