@@ -69,7 +69,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
     test("the snapshot comes first, then what is live", async () => {
       const subject = fresh();
       await client.publish(subject, { x: 1, y: 1 });
-      await client.publish(subject, { y: 2 });
+      await client.publish(subject, { y: 2 }, { merge: true });
       const subscription = client.subscribe(subject);
       const [snapshot] = await take(subscription, 1);
       assert.equal(snapshot.isSnapshot, true);
@@ -126,7 +126,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
       const subject = fresh();
       const subscription = client.subscribe(subject, { conflateMs: 200 });
       await subscription.joined();
-      await Promise.all(Array.from({ length: 20 }, (_, n) => client.publish(subject, { [`k${n}`]: n })));
+      await Promise.all(Array.from({ length: 20 }, (_, n) => client.publish(subject, { [`k${n}`]: n }, { merge: true })));
       const merged = {};
       let count = 0;
       for await (const message of subscription) {

@@ -36,12 +36,12 @@ for (const [transport, pairs] of /** @type {const} */ ([["websocket", 1_000], ["
     test("pairs of subscribe with a listener and close leave nothing", async () => {
       const client = new Client(node.url, { transport, log: silent });
       for (let n = 0; n < pairs; n++) {
-        const subscription = client.subscribe(`/open/${n}`, { message() {} });
+        const subscription = client.subscribe(`/open/${n}`, {}, { message() {} });
         await subscription.joined();
         subscription.close();
         await subscription.done;
       }
-      const last = client.subscribe("/open/last", { message() {} });
+      const last = client.subscribe("/open/last", {}, { message() {} });
       await last.joined();
       last.close();
       await untilNoneIsLeft();

@@ -48,8 +48,8 @@ def find_cut(path: str, version: int | None = None) -> str:
     newest = max((int(each.stem) for each in log.glob("[0-9]*.json") if each.stem.isdigit()), default=-1)
     for each in range(newest if version is None else version, -1, -1):
         commit = log / f"{each:020}.json"
+        is_kept = any(log.glob(f"{each:020}.checkpoint*")) or any(log.glob(f"{each + 1:020}.checkpoint*"))
         if not commit.exists():
-            is_kept = any(log.glob(f"{each + 1:020}.checkpoint*"))
             return "" if is_kept or each == newest else f"{commit.name} is gone: {_PUT_BACK}"
         if not _is_whole(commit):
             remedy = f"remove it, and run the job again, or {_PUT_BACK}" if each == newest else _PUT_BACK
