@@ -45,16 +45,18 @@ def find_cut(path: str, version: int | None = None) -> str:
     power cut leaves a commit empty that was not on the disk yet, and readers take it for one without rows.
     """
     log = Path(path, "_delta_log")
-    newest = max((int(each.stem) for each in log.glob("[0-9]*.json") if each.stem.isdigit()), default=-1)
+    names = [each.name for each in log.iterdir()] if log.is_dir() else []
+    newest = max((int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()), default=-1)
+    checkpoints = {name.partition(".")[0] for name in names if ".checkpoint" in name}
     for each in range(newest if version is None else version, -1, -1):
         commit = log / f"{each:020}.json"
-        is_kept = any(log.glob(f"{each:020}.checkpoint*")) or any(log.glob(f"{each + 1:020}.checkpoint*"))
+        is_kept = f"{each:020}" in checkpoints or f"{each + 1:020}" in checkpoints
         if not commit.exists():
             return "" if is_kept or each == newest else f"{commit.name} is gone: {_PUT_BACK}"
         if not _is_whole(commit):
             remedy = f"remove it, and run the job again, or {_PUT_BACK}" if each == newest else _PUT_BACK
             return f"{commit.name} is not whole, as a power cut leaves one: {remedy}"
-        if any(log.glob(f"{each:020}.checkpoint*")):
+        if f"{each:020}" in checkpoints:
             return ""
     return ""
 
