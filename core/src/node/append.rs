@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::keys::Known;
+use super::keys::{Keys, Known};
 use super::log::Log;
 use super::names::Owner;
 use crate::account::{Bucket, Rate};
@@ -84,12 +84,13 @@ impl Node {
         {
             draft.is_retained = Some(true);
         }
-        if draft.merge.is_none() && self.policies.has_merge() {
+        let is_open = draft.merge.is_none();
+        if is_open && self.policies.has_merge() {
             draft.merge = Some(self.policy(subject).merges);
         }
         let keyed = match &draft.key {
-            None => self.check_number(subject, draft, now)?,
-            Some(key) => self.check_key(subject, draft, key, now)?,
+            None => self.check_number(subject, draft, is_open, now)?,
+            Some(key) => self.check_key(subject, draft, (key, is_open), now)?,
         };
         if let Some(Keyed::Repeat(known)) = keyed {
             self.counts.repeats += 1;
@@ -123,39 +124,49 @@ impl Node {
         if is_there { Outcome::Published { at, is_duplicate } } else { Outcome::Awaits { at, is_duplicate, arrival } }
     }
 
-    /// Whether the draft's key is known, and with the same content.
-    fn check_key(&self, subject: &str, draft: &Draft, key: &[u8], now: Now) -> Result<Option<Keyed>, Code> {
+    /// Whether the draft's key is known, and with the same content. `is_open`: it did not say whether it is a patch, and the pattern that
+    /// says so may have said otherwise when it was first sent.
+    fn check_key(
+        &self,
+        subject: &str,
+        draft: &Draft,
+        (key, is_open): (&[u8], bool),
+        now: Now,
+    ) -> Result<Option<Keyed>, Code> {
         let bytes_min = if draft.holder.is_anonymous() { KEY_BYTES_MIN_ANONYMOUS } else { 1 };
         if key.len() < bytes_min || key.len() > KEY_BYTES_MAX {
             return Err(Code::KeyInvalid);
         }
         let scope = self.keys.scope(&draft.holder, subject, key);
-        let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, draft.is_patch(), draft.is_removal)];
-        let content = self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes]);
+        let digest = |is_patch| {
+            let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, is_patch, draft.is_removal)];
+            self.keys.digest(&[&shape, &draft.content_bytes.to_le_bytes(), &draft.bytes])
+        };
+        let content = digest(draft.is_patch());
+        let is_same = |known: u128| known == content || is_open && known == digest(!draft.is_patch());
         match self.keys.find(scope, now.mono_ms) {
             None => Ok(Some(Keyed::New { scope, content })),
-            Some(known) if known.content == content => Ok(Some(Keyed::Repeat(known))),
+            Some(known) if is_same(known.content) => Ok(Some(Keyed::Repeat(known))),
             Some(_) => Err(Code::KeyConflict),
         }
     }
 
     /// What is known of a publish by its number; none, it has none.
-    fn check_number(&mut self, subject: &str, draft: &Draft, now: Now) -> Result<Option<Keyed>, Code> {
+    fn check_number(&mut self, subject: &str, draft: &Draft, is_open: bool, now: Now) -> Result<Option<Keyed>, Code> {
         let Some((publisher, numbered)) = &draft.numbered else { return Ok(None) };
         let scope = self.keys.scope_of_publisher(&draft.holder, publisher);
-        let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, draft.is_patch(), draft.is_removal)];
-        let content = self.digest_of_numbered(shape, subject, draft.content_bytes, &draft.bytes);
-        if let Some(known) = self.publishers.find(scope, *numbered, content)? {
+        let digest = |keys: &Keys, is_patch| {
+            let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, is_patch, draft.is_removal)];
+            keys.digest_of_numbered(shape, subject, draft.content_bytes, &draft.bytes)
+        };
+        let content = digest(&self.keys, draft.is_patch());
+        let is_same = |known: u128| known == content || is_open && known == digest(&self.keys, !draft.is_patch());
+        if let Some(known) = self.publishers.find(scope, *numbered, is_same)? {
             return Ok(Some(Keyed::Repeat(known)));
         }
         let (owner, bounds) = (self.owner_of_draft(draft), self.publisher_bounds());
         self.publishers.add(scope, owner, now.mono_ms as i64, bounds)?;
         Ok(Some(Keyed::Numbered { scope, content, number: numbered.number }))
-    }
-
-    /// What a publish that is sent again must have in common with the first.
-    pub(super) fn digest_of_numbered(&self, shape: [u8; 2], subject: &str, content_bytes: u32, bytes: &[u8]) -> u128 {
-        self.keys.digest(&[&shape, subject.as_bytes(), &content_bytes.to_le_bytes(), bytes])
     }
 
     /// A guaranteed message: numbered in its log, and written down where there is a journal.
@@ -213,21 +224,26 @@ impl Node {
         let Some(log) = self.names.get(id) else { return Ok(()) };
         let policy = self.policies.get(log.policy);
         // A removal over MQTT is a message like any other there.
-        let is_missing = log.latest.is_none() && !self.unseen.concerns(id.slot);
+        let is_missing = self.unseen.state(id.slot).unwrap_or(&log.latest).is_none();
         if draft.is_removal && is_missing && draft.mqtt.is_none() && draft.connection != NODE {
             return Err(Code::SnapshotMissing);
         }
         take(&log.published, policy.publishes, draft, now)?;
         let is_state = draft.is_retained.unwrap_or(!log.is_reply) && policy.keeps_snapshot;
-        let bytes_max = self.limits.snapshot_bytes_max;
-        if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
+        if is_state { self.check_patch(id, log, draft) } else { Ok(()) }
+    }
+
+    /// Whether there is room for what a patch makes of the snapshot, behind whatever waits to be seen.
+    fn check_patch(&self, id: LogId, log: &Log, draft: &Draft) -> Result<(), Code> {
+        if !draft.is_patch() {
+            return Ok(());
+        }
+        let latest = self.unseen.state(id.slot).unwrap_or(&log.latest);
+        if latest.would_exceed(draft.content(), self.limits.snapshot_bytes_max) {
             return Err(Code::SnapshotTooBig);
         }
-        let merged_bytes = self.counts.snapshot_bytes + draft.content().len();
-        if is_state && draft.is_patch() && merged_bytes > self.limits.snapshots_bytes_max {
-            return Err(Code::NodeBusy);
-        }
-        Ok(())
+        let merged_bytes = self.counts.snapshot_bytes + self.unseen.patch_bytes() + draft.content().len();
+        if merged_bytes > self.limits.snapshots_bytes_max { Err(Code::NodeBusy) } else { Ok(()) }
     }
 
     /// A standard message: into the feed alone, and into the snapshot if it asks for that.
@@ -243,9 +259,8 @@ impl Node {
                 let policy = self.policies.get(log.policy);
                 take(&log.published, policy.publishes, draft, now)?;
                 is_state = asks_state && policy.keeps_snapshot;
-                let bytes_max = self.limits.snapshot_bytes_max;
-                if is_state && draft.is_patch() && log.latest.would_exceed(draft.content(), bytes_max) {
-                    return Err(Code::SnapshotTooBig);
+                if is_state {
+                    self.check_patch(id, log, draft)?;
                 }
                 (id, Arc::clone(&log.subject), log.listeners.mask())
             }

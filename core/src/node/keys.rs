@@ -88,6 +88,11 @@ impl Keys {
         hasher.finish128().as_u128()
     }
 
+    /// What a numbered publish that is sent again must have in common with the first.
+    pub(super) fn digest_of_numbered(&self, shape: [u8; 2], subject: &str, content_bytes: u32, bytes: &[u8]) -> u128 {
+        self.digest(&[&shape, subject.as_bytes(), &content_bytes.to_le_bytes(), bytes])
+    }
+
     /// What a holder's key on a subject is kept under.
     pub(super) fn scope(&self, holder: &Holder, subject: &str, key: &[u8]) -> u128 {
         let Holder { tenant, authority, identity } = holder;

@@ -36,7 +36,7 @@ impl Snapshot {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum State {
     #[default]
     None,
@@ -44,7 +44,7 @@ enum State {
     Merged(Box<(Arc<Message>, Arc<[u8]>)>),
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Latest {
     state: State,
 }

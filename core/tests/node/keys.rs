@@ -1,10 +1,12 @@
 //! Idempotency keys against a plain list: the first publish decides, a repeat is told its position, other content conflicts,
 //! and the oldest go by count and by age.
 use godwit_core::codes::Code;
+use godwit_core::command::Numbered;
 use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind};
 use godwit_core::node::Outcome;
 use godwit_core::position::Position;
+use godwit_core::settings::{PatternSettings, Settings};
 use proptest::prelude::*;
 
 use crate::support::{at_ms, cases, new_node, publish};
@@ -106,4 +108,39 @@ fn whoever_has_many_keys_pushes_out_its_own_and_nobody_elses() {
     assert!((0..9).all(|n| keyed("ann", &format!("key-of-ann-{n}"), 10_000)), "ann's keys are all remembered");
     assert!((4_300..5_000).all(|n| keyed("greedy", &format!("key-of-greedy-{n}"), 10_000)), "and the newest of others");
     assert!(!keyed("greedy", "key-of-greedy-4000", 10_001), "the oldest have gone");
+}
+
+#[test]
+fn a_publish_that_left_the_merge_to_its_pattern_is_the_same_after_the_pattern_changes() {
+    for merges in [true, false] {
+        let change = |settings: &mut Settings, merge: Option<bool>| {
+            settings.patterns = vec![PatternSettings { pattern: "/a".into(), merge, ..PatternSettings::default() }];
+        };
+        let mut node = new_node(|settings| change(settings, Some(merges)));
+        let keyed = |merge: Option<bool>| {
+            let mut draft = Draft::new(Kind::Json, b"{}", "", Holder::new("", "basic", "me"), 1);
+            (draft.key, draft.merge) = (Some(b"k1".as_slice().into()), merge);
+            draft
+        };
+        let numbered = || {
+            let mut draft = keyed(None);
+            draft.key = None;
+            draft.numbered = Some(("mine".into(), Numbered { number: 1, floor: 1, is_again: false }));
+            draft
+        };
+        for draft in [keyed(None), numbered()] {
+            publish(&mut node, "/a", draft, at_ms(0));
+        }
+        for merge in [Some(!merges), None] {
+            let mut settings = Settings::default();
+            change(&mut settings, merge);
+            node.configure(&settings);
+            for (draft, sequence) in [(keyed(None), 1), (numbered(), 2)] {
+                let at = Some(Position { epoch: 7, sequence });
+                assert_eq!(publish(&mut node, "/a", draft, at_ms(1)), Outcome::Published { at, is_duplicate: true });
+            }
+            let other = publish(&mut node, "/a", keyed(Some(!merges)), at_ms(1));
+            assert_eq!(other, Outcome::Refused(Code::KeyConflict), "what it says itself is part of it");
+        }
+    }
 }

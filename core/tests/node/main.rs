@@ -9,3 +9,4 @@ mod restart;
 mod snapshot;
 mod steps;
 mod support;
+mod waiting;

@@ -195,6 +195,7 @@ impl Node {
         for pending in std::mem::take(&mut restoring.wills) {
             self.settle_will(pending, now);
         }
+        self.publishers.end_restore();
         self.ages.tick(now.mono_ms, held);
         self.time_ms = self.time_ms.max(now.wall_ms);
         if let Some(journal) = &mut self.journal {
@@ -349,7 +350,7 @@ impl Node {
         let Some((publisher, number)) = &kept.numbered else { return };
         let scope = self.keys.scope_of_publisher(&kept.holder, publisher);
         let shape = [kept.kind as u8, traits_of(true, kept.is_patch, kept.is_removal)];
-        let content = self.digest_of_numbered(shape, &kept.subject, kept.content_bytes(), kept.bytes());
+        let content = self.keys.digest_of_numbered(shape, &kept.subject, kept.content_bytes(), kept.bytes());
         let at = Position { epoch: kept.epoch, sequence: kept.sequence };
         let (owner, bounds) = (self.owner_of(&kept.holder, 0), self.publisher_bounds());
         let known = Known { content, at: Some(at), arrival: kept.arrival };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::super::Node;
 use super::super::feed::Entry;
 use super::super::room::{Bounds, OwedBounds, drop_snapshot, is_expired, trim};
+use super::super::snapshot::Latest;
 use crate::message::Message;
 
 /// Messages that one append lets go where they are too many or too old; the sweep goes on.
@@ -27,8 +28,20 @@ struct Waiting {
 pub(in crate::node) struct Unseen {
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// The last number of each log among them, by slot.
-    numbers: HashMap<u32, u64>,
+    /// Content of the patches among them that will be merged into snapshots.
+    patch_bytes: usize,
+    /// What waits of each log, by slot.
+    logs: HashMap<u32, Behind>,
+}
+
+/// What waits of one log: its messages, and standard messages that will be its state.
+#[derive(Debug, Default)]
+struct Behind {
+    messages: usize,
+    /// The last number among them; 0 none.
+    number: u64,
+    /// The snapshot as it will be; none, as it is.
+    state: Option<Latest>,
 }
 
 impl Unseen {
@@ -37,17 +50,40 @@ impl Unseen {
     }
 
     pub(in crate::node) fn concerns(&self, slot: u32) -> bool {
-        !self.numbers.is_empty() && self.numbers.contains_key(&slot)
+        !self.logs.is_empty() && self.logs.contains_key(&slot)
     }
 
     /// The last number that was given in a log, if that waits.
     pub(in crate::node) fn number(&self, slot: u32) -> Option<u64> {
-        if self.numbers.is_empty() { None } else { self.numbers.get(&slot).copied() }
+        if self.logs.is_empty() {
+            None
+        } else {
+            self.logs.get(&slot).map(|behind| behind.number).filter(|last| *last > 0)
+        }
+    }
+
+    /// What a log's snapshot will be once all is seen, where that is another.
+    pub(in crate::node) fn state(&self, slot: u32) -> Option<&Latest> {
+        if self.logs.is_empty() { None } else { self.logs.get(&slot)?.state.as_ref() }
+    }
+
+    pub(in crate::node) fn patch_bytes(&self) -> usize {
+        self.patch_bytes
     }
 
     pub(in crate::node) fn holds_publishers(&self) -> bool {
         self.waiting.len() >= UNSEEN_MAX || self.bytes >= UNSEEN_BYTES_MAX
     }
+}
+
+/// Whether a message will be in its log, or be its state.
+fn is_kept(message: &Message) -> bool {
+    message.sequence > 0 || message.is_retained
+}
+
+/// What a message may add to the merged state of its subject.
+fn patch_bytes(message: &Message) -> usize {
+    if message.is_retained && message.is_patch { message.content().len() } else { 0 }
 }
 
 impl Node {
@@ -62,8 +98,8 @@ impl Node {
             return self.show(message);
         }
         self.unseen.bytes += message.cost_bytes();
-        if message.sequence > 0 {
-            self.unseen.numbers.insert(message.log.slot, message.sequence);
+        if is_kept(&message) {
+            self.note_behind(&message);
         }
         self.unseen.waiting.push_back(Waiting { message, needs_disk });
         0
@@ -77,12 +113,34 @@ impl Node {
             && let Some(Waiting { message, .. }) = self.unseen.waiting.pop_front()
         {
             self.unseen.bytes -= message.cost_bytes();
-            if self.unseen.numbers.get(&message.log.slot).is_some_and(|last| *last == message.sequence) {
-                self.unseen.numbers.remove(&message.log.slot);
+            self.unseen.patch_bytes -= patch_bytes(&message);
+            if let Some(behind) = self.unseen.logs.get_mut(&message.log.slot).filter(|_| is_kept(&message)) {
+                behind.messages -= 1;
+                if behind.messages == 0 {
+                    self.unseen.logs.remove(&message.log.slot);
+                }
             }
             mask |= self.show(message);
         }
         mask
+    }
+
+    /// Notes what a message that waits will do to its log.
+    fn note_behind(&mut self, message: &Arc<Message>) {
+        self.unseen.patch_bytes += patch_bytes(message);
+        let behind = self.unseen.logs.entry(message.log.slot).or_default();
+        behind.messages += 1;
+        behind.number = behind.number.max(message.sequence);
+        let Some(log) = self.names.get(message.log).filter(|_| message.is_retained) else { return };
+        let policy = self.policies.get(log.policy);
+        let is_old = is_expired(log, self.ages.cutoff(policy.snapshot_age));
+        let state = behind.state.get_or_insert_with(|| if is_old { Latest::default() } else { log.latest.clone() });
+        let mut own_bytes = state.merged_bytes();
+        if message.is_removal {
+            state.clear(&mut own_bytes);
+        } else if policy.keeps_snapshot {
+            state.update(message, &mut own_bytes);
+        }
     }
 
     /// Into its log, the index, the snapshot and the feed; a standard message into the feed alone.

@@ -80,12 +80,12 @@ impl Publishers {
         }
     }
 
-    /// What is known of a numbered publish: none, it is new.
+    /// What is known of a numbered publish: none, it is new. `is_same` judges what is remembered of its content.
     pub(in crate::node) fn find(
         &mut self,
         scope: u128,
         numbered: Numbered,
-        content: u128,
+        is_same: impl Fn(u128) -> bool,
     ) -> Result<Option<Known>, Code> {
         let Some(entry) = self.entries.get_mut(&scope) else {
             return if numbered.is_again { Err(Code::RepeatUnknown) } else { Ok(None) };
@@ -103,7 +103,7 @@ impl Publishers {
         }
         let found = entry.known.binary_search_by_key(&numbered.number, |(number, _)| *number).ok();
         match found.and_then(|place| entry.known.get(place)) {
-            Some((_, known)) if known.content == content => Ok(Some(*known)),
+            Some((_, known)) if is_same(known.content) => Ok(Some(*known)),
             Some(_) => Err(Code::KeyConflict),
             None if numbered.is_again && numbered.number < entry.known_from => Err(Code::RepeatUnknown),
             None => Ok(None),
@@ -125,6 +125,19 @@ impl Publishers {
             let Some((number, _)) = entry.known.pop_front() else { break };
             entry.window = entry.window.max(number + 1);
             self.numbers -= 1;
+        }
+    }
+
+    /// The journal has told all it knows: of a publish that is not there nobody can say whether it was ever accepted, unless it is above all
+    /// that are there without a gap.
+    pub(in crate::node) fn end_restore(&mut self) {
+        for entry in self.entries.values_mut() {
+            let mut numbers = entry.known.iter().rev().map(|(number, _)| *number);
+            let Some(mut first) = numbers.next() else { continue };
+            while first > 0 && numbers.next() == Some(first - 1) {
+                first -= 1;
+            }
+            entry.known_from = first;
         }
     }
 

@@ -1,0 +1,94 @@
+//! What waits to be seen from the disk, and what comes behind it: nothing of it is forgotten meanwhile, and what it will make of a snapshot
+//! counts before it is made.
+use godwit_core::codes::Code;
+use godwit_core::node::{Node, Outcome, Progress};
+use godwit_core::settings::{JournalSettings, PatternSettings, Settings};
+
+use crate::support::{at_ms, draft, new_node, publish};
+
+fn slow_node(change: impl FnOnce(&mut Settings)) -> Node {
+    new_node(|settings| {
+        settings.journal = Some(JournalSettings::default());
+        let visible = Some("journaled".to_owned());
+        settings.patterns =
+            vec![PatternSettings { pattern: "/slow/**".to_owned(), visible, ..PatternSettings::default() }];
+        change(settings);
+    })
+}
+
+fn show(node: &mut Node, synced: u64) {
+    node.journaled(Progress { synced, ..Progress::default() });
+}
+
+fn state(node: &Node, subject: &str) -> Option<String> {
+    let snapshot = node.snapshot(node.find(subject)?, at_ms(1))?;
+    Some(String::from_utf8_lossy(snapshot.content()).into_owned())
+}
+
+fn patch(node: &mut Node, subject: &str, content: &str) -> Outcome {
+    let mut patch = draft(content);
+    patch.merge = Some(true);
+    publish(node, subject, patch, at_ms(1))
+}
+
+#[test]
+fn a_standard_state_behind_one_that_waits_is_kept() {
+    let mut node = slow_node(|_| {});
+    publish(&mut node, "/slow/1", draft("1"), at_ms(1));
+    let mut standard = draft("2");
+    (standard.is_guaranteed, standard.is_retained) = (false, Some(true));
+    publish(&mut node, "/b", standard, at_ms(1));
+    for ms in 0..8 {
+        node.sweep(at_ms(900_000 + ms));
+    }
+    show(&mut node, 1);
+    assert_eq!(state(&node, "/b").as_deref(), Some("2"));
+}
+
+#[test]
+fn patches_that_wait_count_in_the_size_of_the_snapshot() {
+    for is_guaranteed in [true, false] {
+        let mut node = slow_node(|settings| settings.limits.snapshot_bytes_max = 16);
+        publish(&mut node, "/slow/0", draft("1"), at_ms(1));
+        let mut patch = |content: &str| {
+            let mut patch = draft(content);
+            (patch.merge, patch.is_retained, patch.is_guaranteed) = (Some(true), Some(true), is_guaranteed);
+            publish(&mut node, "/slow/1", patch, at_ms(1))
+        };
+        for content in [r#"{"a":1}"#, r#"{"b":2}"#, r#"{"a":3}"#] {
+            assert!(matches!(patch(content), Outcome::Published { .. }), "{content}");
+        }
+        assert_eq!(patch(r#"{"c":3}"#), Outcome::Refused(Code::SnapshotTooBig));
+        assert!(matches!(patch(r#"{"b":null}"#), Outcome::Published { .. }));
+        assert!(matches!(patch(r#"{"c":3}"#), Outcome::Published { .. }));
+        show(&mut node, 9);
+        assert_eq!(state(&node, "/slow/1").as_deref(), Some(r#"{"a":3,"c":3}"#));
+    }
+}
+
+#[test]
+fn merged_states_of_all_subjects_have_one_bound_whether_seen_or_not() {
+    for subject in ["/a", "/slow/1"] {
+        let mut node = slow_node(|settings| settings.limits.snapshots_bytes_max = 60);
+        for content in [r#"{"a":1}"#, r#"{"b":2}"#] {
+            assert!(matches!(patch(&mut node, "/first", content), Outcome::Published { .. }), "{content}");
+        }
+        let outcomes: Vec<_> =
+            (0..6).map(|member| patch(&mut node, subject, &format!(r#"{{"member{member}":1}}"#))).collect();
+        assert_eq!(outcomes.last(), Some(&Outcome::Refused(Code::NodeBusy)), "{subject}");
+        assert!(matches!(publish(&mut node, subject, draft("{}"), at_ms(1)), Outcome::Published { .. }));
+    }
+}
+
+#[test]
+fn a_removal_behind_a_removal_that_waits_finds_nothing() {
+    let mut node = slow_node(|_| {});
+    let removal = || {
+        let mut removal = draft("");
+        (removal.is_removal, removal.is_retained) = (true, Some(true));
+        removal
+    };
+    publish(&mut node, "/slow/1", draft("1"), at_ms(1));
+    assert!(matches!(publish(&mut node, "/slow/1", removal(), at_ms(1)), Outcome::Published { .. }));
+    assert_eq!(publish(&mut node, "/slow/1", removal(), at_ms(1)), Outcome::Refused(Code::SnapshotMissing));
+}
