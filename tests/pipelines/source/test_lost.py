@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from godwit_pipelines.jobs import JOBS, Run
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.settings import Config
+from tests.pipelines.journals import JournalWriter, message
 from tests.pipelines.source.test_recovery import ROWS, SEALED, batches_of, write
+from tests.pipelines.test_rows import read as read_rows
 
 
 def run(job: str, spark: SparkSession, lake: Lake) -> str:
@@ -59,3 +61,42 @@ def test_a_sealed_file_that_cannot_be_read_is_one_row(tmp_path: Path, spark: Spa
     (lost,) = lake.read("bronze.quarantine").collect()
     assert (lost["journal_offset"], lost["next"], lost["bytes"]) == (0, SEALED, 100)
     assert lake.read("bronze.messages").count() == ROWS - SEALED
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+def test_rows_from_the_midst_of_a_lost_extent_are_named_from_there(tmp_path: Path, is_sealed: bool) -> None:
+    writer = JournalWriter(tmp_path)
+    for first in (0, 20):
+        writer.write([message(offset) for offset in range(first, 20 + 4 * first)])
+    path = writer.folder / f"{0:020}.arrows"
+    start = batches_of(path)[1][0]
+    if is_sealed:
+        path = writer.seal()
+        path.write_bytes(bytes(path.stat().st_size))
+    else:
+        writer.write([message(100)])
+        writer.close()
+        content = bytearray(path.read_bytes())
+        content[start : start + 8] = b"\x13" * 8
+        path.write_bytes(content)
+    for tasks in (1_000_000, 7):
+        rows = read_rows(tmp_path, 50, 100, tasks)
+        assert [row["journal_offset"] for row in rows] == [*range(50, 100)] and all(row["fault"] for row in rows)
+
+
+def test_a_query_that_begins_in_a_lost_extent_names_the_rest_of_it_once(
+    tmp_path: Path, spark: SparkSession, config: Config
+) -> None:
+    writer = JournalWriter(tmp_path / "node-1")
+    writer.write([message(offset) for offset in range(100)])
+    path = writer.seal()
+    path.write_bytes(bytes(path.stat().st_size))
+    options = {"path": str(tmp_path / "node-1"), "stream": "messages", "startingOffsets": '{"node-a": 50}'}
+    stream = spark.readStream.format("godwit").options(**options, maxRowsPerBatch="20").load()
+    found: list[tuple[int, int]] = []
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "place"))
+    writer = writer.foreachBatch(
+        lambda rows, _: found.extend((row["journal_offset"], row["fault_next"]) for row in rows.collect())
+    )
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert found == [(50, 100)]

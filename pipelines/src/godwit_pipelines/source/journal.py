@@ -170,7 +170,7 @@ def read_task(partition: InputPartition, options: Options, reading: Reading) -> 
 def leave_out(part: Part, ranges: Sequence[tuple[int, int]]) -> Part:
     """The part, without the offsets of some ranges, which are in order and share none. Lost rows may reach beyond it."""
     gone = clipped(ranges, part.segment_first, part.segment_next)
-    return replace(part, left_out=tuple(gone)) if gone else part
+    return replace(part, left_out=tuple(merged([*part.left_out, *gone]))) if gone else part
 
 
 class JournalReader(DataSourceReader):
@@ -316,7 +316,9 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.journals.look()
         ends = from_offset(self.options.stream, end)
         begun = {node: int(at) for node, at in end.get("begun", {}).items()} or from_offset(self.options.stream, start)
-        parts = self.journals.parts(begun, ends, may_lose=self.options.may_lose)
+        before = from_offset(self.options.stream, start) if "begun" in start else {}  # else nothing was read before
+        continued = {node for node, at in begun.items() if before.get(node) == at}
+        parts = self.journals.parts(begun, ends, may_lose=self.options.may_lose, continued=continued)
         spans = {node: self.positions.runs.spans(node) for node in {part.node for part in parts}}
         left_out = {node: self.left_out(node) for node in spans}
         return [Task(leave_out(with_runs(part, spans[part.node]), left_out[part.node])) for part in parts]

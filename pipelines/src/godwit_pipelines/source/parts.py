@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,8 +112,17 @@ class Journals:
             and not (folder.folder / segment.file).exists()
         ]
 
-    def parts(self, start: Mapping[str, int], end: Mapping[str, int], *, may_lose: bool = False) -> list[Part]:
-        """The tasks that read each node from its start to its end."""
+    def parts(
+        self,
+        start: Mapping[str, int],
+        end: Mapping[str, int],
+        *,
+        may_lose: bool = False,
+        continued: Container[str] = (),
+    ) -> list[Part]:
+        """The tasks that read each node from its start to its end. `continued` are nodes whose rows before the start were read: what is
+        lost and begins before it was reported then. For the others it is reported from the start on.
+        """
         parts: list[Part] = []
         for node, next in end.items():
             folder = self.folders.get(node)
@@ -121,7 +130,9 @@ class Journals:
                 continue
             if folder is None:
                 raise JournalMissing(f"the journal of node {node} is not there any more: {self.paths}")
-            parts += self._parts_of(folder, start.get(node, folder.first), next, may_lose)
+            first = start.get(node, folder.first)
+            found = [replace(part, may_lose=may_lose) for part in self._parts_of(folder, first, next, may_lose)]
+            parts += found if node in continued else _clip(found)
         return parts
 
     def _parts_of(self, folder: StreamFolder, first: int, next: int, may_lose: bool) -> list[Part]:
@@ -139,7 +150,7 @@ class Journals:
             covered = high
             # Of what is gone as a whole there may be no file.
             if not is_gone(low, high, folder.holes):
-                parts += [replace(part, may_lose=may_lose) for part in self._cut(folder, segment, low, high)]
+                parts += self._cut(folder, segment, low, high)
         if covered < next and not is_gone(covered, next, folder.holes):
             raise JournalBroken(
                 f"node {folder.node}: {self.stream} ends at {covered}, before {next} that was there: was the journal replaced?"
@@ -151,6 +162,14 @@ class Journals:
         count = max(1, round((high - low) / self.rows_per_task))
         edges = [low + (high - low) * index // count for index in range(count + 1)]
         return [_part(folder, segment, *edge) for edge in itertools.pairwise(edges) if edge[0] < edge[1]]
+
+
+def _clip(parts: list[Part]) -> list[Part]:
+    """The parts, of which the first one does not leave an extent that begins before it to a task that is not there."""
+    if not parts or parts[0].first <= parts[0].segment_first:
+        return parts
+    first = parts[0]
+    return [replace(first, left_out=((first.segment_first, first.first),)), *parts[1:]]
 
 
 def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next: int) -> Part:
