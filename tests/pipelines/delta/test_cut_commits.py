@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from pyspark.sql.types import LongType, StructField, StructType
 
+from godwit_pipelines.delta.columns import arrow_schema
+from godwit_pipelines.delta.commits import commit_files
+from godwit_pipelines.delta.files import Written, write_files
 from godwit_pipelines.delta.log import open_table
 from godwit_pipelines.errors import TableBroken
 from godwit_pipelines.lake import Lake
@@ -19,6 +25,8 @@ CUTS: dict[str, Callable[[bytes], bytes]] = {
     "half": lambda content: content[: len(content) // 2],
     "zeros": lambda content: bytes(len(content)),
     "without its end": lambda content: content[:-40],
+    "first line only": lambda content: content[: content.index(b"\n")],
+    "without its last line": lambda content: content[: content.rindex(b"\n") + 1],
 }
 
 
@@ -47,6 +55,55 @@ def test_a_commit_that_is_not_whole_ends_the_job_and_is_named(
         commit.unlink()
         come(lake, 2)
         assert lake.read("bronze.access").count() == 3
+
+
+def merge_rows(path: str) -> None:
+    rows = pa.table({"number": pa.array([2, 9])})
+    merging = DeltaTable(path).merge(rows, "s.number = t.number", source_alias="s", target_alias="t")
+    merging.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+COMMITS: dict[str, Callable[[str], object]] = {
+    "write": lambda path: write_deltalake(path, pa.table({"number": [7]}), mode="append"),
+    "overwrite": lambda path: write_deltalake(path, pa.table({"number": [7]}), mode="overwrite"),
+    "merge": merge_rows,
+    "delete": lambda path: DeltaTable(path).delete("number = 1"),
+    "compact": lambda path: DeltaTable(path).optimize.compact(),
+    "column": lambda path: DeltaTable(path).alter.add_columns([Field("name", "string")]),
+    "files": lambda path: commit_files(path, NUMBERS, (), write_numbers(path)),
+    "all files": lambda path: commit_files(path, NUMBERS, (), write_numbers(path), overwrite=True),
+    "files of a query": lambda path: commit_files(path, NUMBERS, (), write_numbers(path), app="query", batch=0),
+}
+NUMBERS = StructType([StructField("number", LongType())])
+
+
+def write_numbers(path: str) -> list[Written]:
+    return write_files([pa.record_batch({"number": pa.array([7, 8])})], Path(path), arrow_schema(NUMBERS), ())
+
+
+@pytest.mark.parametrize("kind", COMMITS)
+def test_a_commit_of_any_kind_that_lost_a_line_is_not_whole(tmp_path: Path, kind: str) -> None:
+    path = str(tmp_path / "table")
+    for number in (1, 2):
+        write_deltalake(path, pa.table({"number": [number]}), mode="append")
+    COMMITS[kind](path)
+    commit = tmp_path / "table/_delta_log" / f"{open_table(path).version():020}.json"
+    lines = commit.read_text().splitlines()
+    assert len(lines) > 1
+    for count in range(1, len(lines)):
+        commit.write_text("\n".join(lines[:count]))
+        with pytest.raises(TableBroken, match=f"{commit.name} is not whole"):
+            open_table(path)
+
+
+def test_commits_that_change_nothing_are_whole(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write_deltalake(path, pa.table({"number": [1]}))
+    before = DeltaTable(path).version()
+    DeltaTable(path).delete("number = 5")
+    DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    commit_files(path, NUMBERS, (), [])
+    assert open_table(path).version() > before
 
 
 def test_a_commit_that_is_gone_is_named(lake: Lake) -> None:

@@ -19,6 +19,7 @@ from .durable import sync_commits
 from .files import Written, bounded_columns, remove_files
 from .log import RANGES, ROWS, find_others, open_table
 from .partitions import check_partitions
+from .whole import ADDED, APP, REMOVED
 
 _READER_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """What a table may ask of its readers. Rows of a file that others marked as deleted (deletionVectors) would be read."""
@@ -117,7 +118,8 @@ def check_batch(app: str, batch: int) -> None:
 
 def properties(app: str, batch: int, told: Mapping[str, str] | None = None) -> CommitProperties:
     done = [Transaction(app, batch)] if app else None
-    return CommitProperties(dict(told or {}), max_commit_retries=30, app_transactions=done)
+    info = {**(told or {}), **({APP: app} if app else {})}
+    return CommitProperties(info, max_commit_retries=30, app_transactions=done)
 
 
 def commit_files(
@@ -146,7 +148,9 @@ def commit_files(
         sync_commits(path, table.version() - 1)  # whoever made it may have been killed before
         remove_files(Path(path), files)
         return False
-    told = {ROWS: str(sum(each.rows for each in files)), **({RANGES: ranges} if ranges else {})} if app else None
+    told = {ADDED: str(len(files)), REMOVED: str(len(table.file_uris()) if overwrite else 0)}
+    if app:
+        told |= {ROWS: str(sum(each.rows for each in files)), **({RANGES: ranges} if ranges else {})}
     actions: list[AddAction | RemoveAction] = [
         AddAction(each.path, each.size, dict(each.partition), each.modified_ms, True, each.statistics) for each in files
     ]

@@ -7,7 +7,6 @@ not known, which is not the same as nothing.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import TableBroken
 from ..transforms.ranges import Range, merged, without
+from .whole import is_whole
 
 ROWS = "godwit.rows"
 RANGES = "godwit.ranges"
@@ -53,22 +53,12 @@ def find_cut(path: str, version: int | None = None) -> str:
         is_kept = f"{each:020}" in checkpoints or f"{each + 1:020}" in checkpoints
         if not commit.exists():
             return "" if is_kept or each == newest else f"{commit.name} is gone: {_PUT_BACK}"
-        if not _is_whole(commit):
+        if not is_whole(commit):
             remedy = f"remove it, and run the job again, or {_PUT_BACK}" if each == newest else _PUT_BACK
             return f"{commit.name} is not whole, as a power cut leaves one: {remedy}"
         if f"{each:020}" in checkpoints:
             return ""
     return ""
-
-
-def _is_whole(commit: Path) -> bool:
-    """Whether its first and its last line are there; the lines between were written with them."""
-    with commit.open("rb") as opened:
-        first = opened.readline()
-        size = opened.seek(0, os.SEEK_END)
-        opened.seek(max(0, size - 2))
-        end = opened.read().rstrip()
-    return first[:1] == b"{" and end[-1:] == b"}" and b"\0" not in first
 
 
 class Batch(NamedTuple):
