@@ -21,7 +21,7 @@ from godwit_pipelines.jobs.rebuilding import (
     write_marker,
 )
 from godwit_pipelines.lake import Lake
-from godwit_pipelines.schemas import ACCESS
+from godwit_pipelines.schemas import ACCESS, MESSAGES
 from tests.pipelines.conftest import Runs
 from tests.pipelines.journals import JournalWriter, message
 from tests.pipelines.transforms.rows import frame
@@ -186,3 +186,31 @@ def test_days_that_the_read_tables_let_go_of_are_removed_only_when_asked_for(lak
         assert lake.read(table).count() == kept > 0
         Said(lake, name, forget="yes").rebuild()
     assert lake.read("silver.sessions").count() == 1
+
+
+def test_days_that_one_of_several_read_tables_let_go_of_are_not_lost(lake: Lake, run_job: Runs) -> None:
+    """The other one still has them: without what was in the first they would come again with less."""
+    now = int(datetime.now(UTC).timestamp() * 1_000_000)
+    said = {
+        "run": "r",
+        "tenant": "",
+        "identity": "",
+        "client": "",
+        "address": "",
+        "protocol": "json",
+        "kind": "connected",
+    }
+    sent = {"run": "r", "tenant": "", "subject": "/a", "content": b"1", "publisher": "", "kind": "json"}
+    for offset, time in enumerate((0, now)):
+        row = {"node": "a", "journal_offset": offset, "time": time}
+        access, messages = frame(lake.spark, ACCESS, [said | row | {"connection": offset + 1}]), [sent | row]
+        lake.append("bronze.access", access, app="test", batch=offset)
+        lake.append("bronze.messages", frame(lake.spark, MESSAGES, messages), app="test", batch=offset)
+    run_job("usage")
+    kept = lake.read("gold.usage_1h").count()
+    lake.config = replace(lake.config, maintain=replace(lake.config.maintain, keep_days={"bronze.access": "30"}))
+    JOBS["maintain"].run(Said(lake, "maintain"))
+    assert lake.read("bronze.access").count() == 1 and lake.read("bronze.messages").count() == 2
+    with pytest.raises(ConfigInvalid, match=r"gold.usage_1h has 1970-01-01, bronze.access does not.*forget=yes"):
+        Said(lake, "usage").rebuild()
+    assert lake.read("gold.usage_1h").count() == kept > 0

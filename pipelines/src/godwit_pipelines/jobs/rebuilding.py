@@ -77,8 +77,8 @@ def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
         raise ConfigInvalid(
             "--rebuild",
             job.name,
-            f"would lose days that {', '.join(job.reads)} do not have any more: {days[0]}"
-            + f" and {counted(len(days) - 1, 'more table')}" * (len(days) > 1),
+            f"would lose days that the tables it reads do not have any more: {days[0]}"
+            + f" and {len(days) - 1} more" * (len(days) > 1),
             hint=f"--option {FORGET}=yes removes them all the same",
         )
     write_marker(run.lake, job, removal)
@@ -114,15 +114,22 @@ def list_gone(run: Run, removal: Removal) -> list[str]:
 
 
 def list_gone_days(lake: Lake, job: Job, removal: Removal) -> list[str]:
-    """Days of a table which none of the tables that it is made of has any more, in words: `maintain.keep_days` let go of them."""
+    """Days of a table that a table which it is made of does not have any more, in words. `maintain.keep_days` removes the oldest days of
+    each table alone: a day is gone where one source begins after it, whatever the others still have of it.
+    """
     if not job.reads_tables_alone:
         return []
-    held = {day for name in job.reads for day in days_of(lake, name)}
+    held = {source: dates for source in job.reads if (dates := days_of(lake, source))}
     found: list[str] = []
     for name in removal.tables:
-        if gone := sorted(days_of(lake, name) - held):
-            more = f" to {gone[-1]}" if len(gone) > 1 else ""
-            found.append(f"{name} has {gone[0]}{more}")
+        days = sorted(days_of(lake, name))
+        gone = {source: [day for day in days if day < min(of)] for source, of in held.items()}
+        if not held or not any(gone.values()):
+            gone = {" and ".join(job.reads): [day for day in days if not any(day in of for of in held.values())]}
+        for source, of in gone.items():
+            if of:
+                more = f" to {of[-1]}" if len(of) > 1 else ""
+                found.append(f"{name} has {of[0]}{more}, {source} does not")
     return found
 
 
