@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from aiohttp import web
 from standardwebhooks import Webhook
 
 from godwit.client import Client
+from godwit.dispatch.feed.live import LiveCounts
 from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_tenants import make_key
@@ -118,6 +120,65 @@ async def test_an_endpoint_that_is_gone_is_disabled_and_a_rejected_event_is_pass
         else:
             _, found = await both.api("GET", "/v1/events?types=webhook.disabled")
             assert [one["reason"] for one in found["events"]] == ["w"]
+
+
+@pytest.mark.parametrize("change", ["replay", "put", "delete"])
+async def test_what_changes_a_webhook_while_it_sends_is_not_overwritten(
+    tmp_path: Path, runtime: Path, change: str
+) -> None:
+    seen: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    may_answer = asyncio.Event()
+
+    async def take(request: web.Request) -> web.Response:
+        seen.put_nowait((request.query_string, (await request.json())["data"]["notification"]))
+        await may_answer.wait()
+        return web.Response(status=400 if change == "delete" else 204)
+
+    async with running(tmp_path, LOOPBACK) as both, endpoint(take) as url, asyncio.timeout(DEADLINE_S):
+        await send(both, "n1")
+        await both.api("PUT", "/v1/webhooks/w", {"url": f"{url}?old"})
+        await send(both, "n2", "n3")
+        assert await seen.get() == ("old", "n2")
+        if change == "replay":
+            await both.api("POST", "/v1/webhooks/w/replay", {"after": 0})
+        elif change == "put":
+            await both.api("PUT", "/v1/webhooks/w", {"url": f"{url}?new"})
+        else:
+            await both.api("DELETE", "/v1/webhooks/w")
+            await both.api("PUT", "/v1/webhooks/v", {"url": f"{url}?other"})
+            await send(both, "n4")
+        may_answer.set()
+        following = await seen.get()
+        while change != "delete" and following[1] == "n2" and following[0] == "old":
+            following = await seen.get()
+        expected = {"replay": ("old", "n1"), "put": ("new", "n2"), "delete": ("other", "n4")}
+        assert following == expected[change]
+    rows = sqlite3.connect(tmp_path / "dispatch" / "dispatch.sqlite")
+    left = rows.execute("SELECT count(*) FROM webhook_letter WHERE wid NOT IN (SELECT wid FROM webhook)").fetchone()
+    assert left == (0,), "a letter of a webhook that is gone"
+
+
+async def test_counts_of_a_notification_that_comes_later_reach_whoever_looked_before(
+    dispatch: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missed = asyncio.Event()
+    read_counts = LiveCounts._publish_one
+
+    async def publish(self: LiveCounts, client: Client, looked: tuple[str, str]) -> None:
+        await read_counts(self, client, looked)
+        missed.set()
+
+    monkeypatch.setattr(LiveCounts, "_publish_one", publish)
+    async with asyncio.timeout(DEADLINE_S):
+        _, told = await dispatch.api("POST", "/v1/live-token")
+        async with Client(dispatch.node_url, token=told["token"]) as client:
+            counts = aiter(client.subscribe("/$dispatch/default/notifications/n1"))
+            first = asyncio.ensure_future(anext(counts))
+            await missed.wait()
+            await send(dispatch, "n1")
+            shown = (await first).json()
+            while shown["counts"] != {"inbox": {"sent": 1}}:
+                shown = (await anext(counts)).json()
 
 
 async def test_live_counts_reach_whoever_looks(dispatch: Running) -> None:

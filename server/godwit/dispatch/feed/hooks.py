@@ -36,16 +36,16 @@ class HookStore(Protocol):
     async def read_parts(self, hook: Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
         """Events after the cursor, in parts (number, id, body), and the number of the last that was looked at."""
 
-    async def move(self, wid: int, cursor: int) -> None:
-        """Everything up to `cursor` was sent."""
+    async def move(self, hook: Hook, cursor: int) -> Hook | None:
+        """Everything up to `cursor` was sent; the webhook as it stands, None where it was replayed, moved or deleted meanwhile."""
 
-    async def fail(self, wid: int, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+    async def fail(self, hook: Hook, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
         """The endpoint failed; its next probe is due at `due_ms`."""
 
-    async def disable(self, wid: int, reason: str, now_ms: int) -> None:
+    async def disable(self, hook: Hook, reason: str, now_ms: int) -> None:
         """Nothing more is sent until it is put again."""
 
-    async def bury(self, wid: int, eid: int, part: str, reason: str, now_ms: int) -> None:
+    async def bury(self, hook: Hook, eid: int, part: str, reason: str, now_ms: int) -> None:
         """An event that was rejected for good."""
 
 
@@ -86,29 +86,39 @@ class EventHooks:
 
     def _end(self, wid: int, task: asyncio.Task[None]) -> None:
         del self._tasks[wid]
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
             read_logger().error("dispatch_webhook_failed", webhook=wid, reason=f"{type(error).__name__}: {error}")
+        else:
+            self.stir()  # it may have been replayed or put elsewhere while this task held it
 
     async def _drain(self, hook: Hook) -> None:
-        """Sends what the webhook is behind, until it fails."""
-        while True:
-            parts, last = await self._store.read_parts(hook, BATCH_EVENTS)
-            for number, (eid, name, body) in enumerate(parts):
-                result, detail, after_ms = await self._post(hook, name, body)
-                if result in (Result.TEMPORARY, Result.DOUBT):
-                    return await self._fail(hook, detail, after_ms)
-                if result is Result.ADDRESS:
-                    return await self._store.disable(hook.wid, detail, now_ms())
-                if result is Result.CONTENT:
-                    await self._store.bury(hook.wid, eid, name, detail, now_ms())
-                is_whole = number + 1 == len(parts) or parts[number + 1][0] != eid
-                if is_whole:
-                    await self._store.move(hook.wid, eid)
-                    hook = hook._replace(cursor=eid, failures=0)
-            if last <= hook.cursor:
+        """Sends what the webhook is behind, until it fails or is not what it was."""
+        left: Hook | None = hook
+        while left is not None:
+            left = await self._send_batch(left)
+
+    async def _send_batch(self, hook: Hook) -> Hook | None:
+        """Sends some events; the webhook as it stands then, None: nothing more goes out for now."""
+        parts, last = await self._store.read_parts(hook, BATCH_EVENTS)
+        for number, (eid, name, body) in enumerate(parts):
+            result, detail, after_ms = await self._post(hook, name, body)
+            if result in (Result.TEMPORARY, Result.DOUBT):
+                await self._fail(hook, detail, after_ms)
                 return None
-            await self._store.move(hook.wid, last)
-            hook = hook._replace(cursor=last)
+            if result is Result.ADDRESS:
+                await self._store.disable(hook, detail, now_ms())
+                return None
+            if result is Result.CONTENT:
+                await self._store.bury(hook, eid, name, detail, now_ms())
+            is_whole = number + 1 == len(parts) or parts[number + 1][0] != eid
+            if is_whole:
+                moved = await self._store.move(hook, eid)
+                if moved is None or (moved.types, moved.detail) != (hook.types, hook.detail):
+                    return moved
+                hook = moved
+        return None if last <= hook.cursor else await self._store.move(hook, last)
 
     async def _post(self, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
         return await post_event(self._poster, self._sign_bytes, hook, name, body)
@@ -117,9 +127,9 @@ class EventHooks:
         now, failures = now_ms(), hook.failures + 1
         since_ms = hook.failing_since_ms if hook.failures else now
         if is_given_up(now, since_ms):
-            return await self._store.disable(hook.wid, detail, now)
+            return await self._store.disable(hook, detail, now)
         due_ms = next_probe_ms(now, failures, random.random(), after_ms)
-        return await self._store.fail(hook.wid, failures, since_ms, due_ms, detail)
+        return await self._store.fail(hook, failures, since_ms, due_ms, detail)
 
 
 async def post_event(

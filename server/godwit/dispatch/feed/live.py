@@ -29,16 +29,23 @@ class LiveCounts:
         self._url, self._token, self._read_counts = url, token, read_counts
         self._looked_at: dict[Looked, str] = {}
         self._numbers: dict[int, Looked] = {}
+        self._unknown: dict[Looked, None] = {}
+        """Looked at before they were there: the tenant's next events look again."""
         self._changed: dict[Looked, None] = {}
         self._stirred = asyncio.Event()
 
     def take(self, fresh: Fresh) -> None:
         """Some notifications changed."""
-        for _, nid, *_ in fresh.rows:
+        tenants = set()
+        for tenant, nid, *_ in fresh.rows:
             looked = self._numbers.get(nid)
-            if looked in self._looked_at:
+            if looked is None:
+                tenants.add(tenant)
+            elif looked in self._looked_at:
                 self._changed[looked] = None
-                self._stirred.set()
+        self._changed |= dict.fromkeys(looked for looked in self._unknown if looked[0] in tenants)
+        if self._changed:
+            self._stirred.set()
 
     async def run(self) -> None:
         """Publishes and watches until it is cancelled."""
@@ -61,6 +68,7 @@ class LiveCounts:
             self._stirred.set()
         else:
             self._looked_at.pop(looked, None)
+            self._unknown.pop(looked, None)
             self._numbers = {nid: one for nid, one in self._numbers.items() if one != looked}
 
     async def _publish(self, client: Client) -> None:
@@ -73,9 +81,13 @@ class LiveCounts:
             await asyncio.sleep(PACE_S)
 
     async def _publish_one(self, client: Client, looked: Looked) -> None:
-        subject, found = self._looked_at.get(looked), await self._read_counts(*looked)
-        if subject is None or found is None:
+        if looked not in self._looked_at:
             return
+        self._unknown[looked] = None  # also what happens while its counts are read is looked at again
+        found = await self._read_counts(*looked)
+        if found is None or (subject := self._looked_at.get(looked)) is None:
+            return
+        self._unknown.pop(looked, None)
         self._numbers[found[0]] = looked
         try:
             await client.publish(subject, JsonText(msgspec.json.encode(found[1]).decode()), retain=True)

@@ -10,6 +10,7 @@ import sqlite3
 
 from ...model import Flag
 from .feed.events import forget_events
+from .feed.hooks import forget_letters
 from .tenants import give_bytes_back
 
 
@@ -23,6 +24,7 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
         )
     ]
     rows = forget_events(connection, before_ms, limit)
+    rows += forget_letters(connection, before_ms, limit)
     for nid in nids:
         if rows >= limit:
             break

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..changes import add_event
 
 ROTATION_MS = 86_400_000
+LETTERS_MAX = 1_000
 
 
 class Hook(NamedTuple):
@@ -110,33 +111,59 @@ def replay(connection: sqlite3.Connection, tenant: str, name: str, after: int) -
     return changed.rowcount == 1
 
 
-def move(connection: sqlite3.Connection, wid: int, cursor: int) -> None:
-    """Everything up to `cursor` was sent. A replay may have set it back meanwhile, and deletion may have come."""
-    connection.execute(
-        "UPDATE webhook SET cursor = ?, failures = 0, reason = '' WHERE wid = ? AND cursor < ?", (cursor, wid, cursor)
-    )
+def move(connection: sqlite3.Connection, hook: Hook, cursor: int) -> Hook | None:
+    """Everything up to `cursor` was sent; the webhook as it stands now, None where `hook` is no more what is stored."""
+    row = connection.execute(
+        f"UPDATE webhook SET cursor = ?, failures = 0, reason = '' WHERE {_SAME} RETURNING *", (cursor, *_same(hook))
+    ).fetchone()
+    return None if row is None else Hook(*row)
 
 
-def fail(connection: sqlite3.Connection, wid: int, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+def fail(connection: sqlite3.Connection, hook: Hook, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
     """The endpoint failed; its next probe is due at `due_ms`."""
     connection.execute(
-        "UPDATE webhook SET failures = ?, failing_since_ms = ?, due_ms = ?, reason = ? WHERE wid = ?",
-        (failures, since_ms, due_ms, reason, wid),
+        f"UPDATE webhook SET failures = ?, failing_since_ms = ?, due_ms = ?, reason = ? WHERE {_SAME}",
+        (failures, since_ms, due_ms, reason, *_same(hook)),
     )
 
 
-def disable(connection: sqlite3.Connection, wid: int, reason: str, now_ms: int) -> None:
+def disable(connection: sqlite3.Connection, hook: Hook, reason: str, now_ms: int) -> None:
     """Nothing more is sent until it is put again; the feed says so."""
-    row = connection.execute(
-        "UPDATE webhook SET state = 'disabled', reason = ? WHERE wid = ? RETURNING tenant, name", (reason, wid)
-    ).fetchone()
-    if row is not None:
-        add_event(connection, row[0], "webhook.disabled", 0, "", row[1], now_ms, [])
+    changed = connection.execute(
+        f"UPDATE webhook SET state = 'disabled', reason = ? WHERE {_SAME}", (reason, *_same(hook))
+    )
+    if changed.rowcount:
+        add_event(connection, hook.tenant, "webhook.disabled", 0, "", hook.name, now_ms, [])
 
 
-def bury(connection: sqlite3.Connection, wid: int, eid: int, part: str, reason: str, now_ms: int) -> None:
-    """An event that was rejected for good."""
-    connection.execute("INSERT OR REPLACE INTO webhook_letter VALUES (?, ?, ?, ?, ?)", (wid, eid, part, reason, now_ms))
+def bury(connection: sqlite3.Connection, hook: Hook, eid: int, part: str, reason: str, now_ms: int) -> None:
+    """An event that was rejected for good. The last LETTERS_MAX are kept, and none of a webhook that is gone."""
+    connection.execute(
+        f"INSERT OR REPLACE INTO webhook_letter SELECT wid, ?, ?, ?, ? FROM webhook WHERE {_SAME}",
+        (eid, part, reason, now_ms, *_same(hook)),
+    )
+    connection.execute(
+        "DELETE FROM webhook_letter WHERE wid = ? AND eid <= "
+        "(SELECT eid FROM webhook_letter WHERE wid = ? ORDER BY eid DESC LIMIT 1 OFFSET ?)",
+        (hook.wid, hook.wid, LETTERS_MAX),
+    )
+
+
+def forget_letters(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
+    """Deletes some letters that are older; how many."""
+    return connection.execute(
+        "DELETE FROM webhook_letter WHERE (wid, eid, part) IN "
+        "(SELECT wid, eid, part FROM webhook_letter WHERE time_ms < ? LIMIT ?)",
+        (before_ms, limit),
+    ).rowcount
+
+
+_SAME = "wid = ? AND cursor = ? AND url = ? AND state = 'active'"
+"""A webhook that was neither replayed, nor put elsewhere, nor deleted since it was read."""
+
+
+def _same(hook: Hook) -> tuple[int, int, str]:
+    return hook.wid, hook.cursor, hook.url
 
 
 def list_letters(connection: sqlite3.Connection, wid: int, limit: int) -> list[tuple[int, str, str, int]]:

@@ -26,17 +26,19 @@ class FeedStore:
     async def read_parts(self, hook: hooks.Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
         return await self._store.reader.run(lambda connection: read_parts(connection, hook, limit))
 
-    async def move(self, wid: int, cursor: int) -> None:
-        await self._store.writer.run(lambda connection: hooks.move(connection, wid, cursor))
+    async def move(self, hook: hooks.Hook, cursor: int) -> hooks.Hook | None:
+        return await self._store.writer.run(lambda connection: hooks.move(connection, hook, cursor))
 
-    async def fail(self, wid: int, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
-        await self._store.writer.run(lambda connection: hooks.fail(connection, wid, failures, since_ms, due_ms, reason))
+    async def fail(self, hook: hooks.Hook, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+        await self._store.writer.run(
+            lambda connection: hooks.fail(connection, hook, failures, since_ms, due_ms, reason)
+        )
 
-    async def disable(self, wid: int, reason: str, now_ms: int) -> None:
-        await self._store.writer.run(lambda connection: hooks.disable(connection, wid, reason, now_ms))
+    async def disable(self, hook: hooks.Hook, reason: str, now_ms: int) -> None:
+        await self._store.writer.run(lambda connection: hooks.disable(connection, hook, reason, now_ms))
 
-    async def bury(self, wid: int, eid: int, part: str, reason: str, now_ms: int) -> None:
-        await self._store.writer.run(lambda connection: hooks.bury(connection, wid, eid, part, reason, now_ms))
+    async def bury(self, hook: hooks.Hook, eid: int, part: str, reason: str, now_ms: int) -> None:
+        await self._store.writer.run(lambda connection: hooks.bury(connection, hook, eid, part, reason, now_ms))
 
 
 def read_parts(connection: Any, hook: hooks.Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
