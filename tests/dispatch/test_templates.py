@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from godwit.dispatch.content import renderer
 from tests.dispatch.conftest import running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_policies import wait_for_row
@@ -125,6 +126,18 @@ async def test_a_form_that_cannot_be_is_refused_and_one_that_does_not_render_fai
         assert (await both.api("PUT", "/v1/receivers/ann/addresses/hook", {**hook, "format": form}))[0] == 200
         await both.api("PUT", "/v1/notifications/n1", {"to": {"receiver": "ann"}, "content": {"title": "x"}})
         assert await wait_for_row(both, "n1", ("ann", "webhook"), "failed") == "content"
+
+
+async def test_a_body_that_took_too_long_to_render_is_tried_again(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path, LOOPBACK) as both, asyncio.timeout(DEADLINE_S):
+        await both.api("PUT", "/v1/receivers/ann", {})
+        hook = {"channel": "webhook", "value": "http://127.0.0.1:9/", "format": {"body": '{"x": 1}'}}
+        assert (await both.api("PUT", "/v1/receivers/ann/addresses/hook", hook))[0] == 200
+        monkeypatch.setattr(renderer, "RENDER_S", 0.0)
+        await both.api("PUT", "/v1/notifications/n1", {"to": {"receiver": "ann"}, "content": {"title": "x"}})
+        await wait_for_row(both, "n1", ("ann", "webhook"), "deferred")
 
 
 async def test_an_event_has_a_signature_that_the_public_key_verifies(tmp_path: Path, runtime: Path) -> None:

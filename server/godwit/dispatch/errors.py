@@ -19,6 +19,13 @@ class RequestRefused(DispatchError):
         super().__init__(self.detail)
 
 
+class RenderInterrupted(RequestRefused):
+    """A rendering that took too long, or had no process to run in: the next try may succeed."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(DispatchCode.RENDER_FAILED, detail)
+
+
 class StoreFailed(DispatchError):
     """The store did not take a unit of work: nothing of it happened."""
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ...children import follow_parent
 from ..codes import DispatchCode
-from ..errors import RequestRefused
+from ..errors import RenderInterrupted, RequestRefused
 
 RENDER_S = 0.25
 START_S = 20.0
@@ -44,7 +44,7 @@ class Renderer:
         self._turn = asyncio.Lock()
 
     async def render(self, sources: Sequence[Source], data: Mapping[str, Any]) -> list[str]:
-        """The texts; raises RenderFailed."""
+        """The texts; raises RenderFailed, or RenderInterrupted where another try may succeed."""
         results = await self._ask("render", sources, data)
         return [_take(result, "text") for result in results]
 
@@ -66,7 +66,7 @@ class Renderer:
                 return await self._exchange(child, request, RENDER_S * max(1, len(sources)))
             except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
                 await self._kill()
-                raise RenderFailed("the template takes too long or too much memory") from error
+                raise RenderInterrupted("the template takes too long or too much memory") from error
             except BaseException:
                 await self._kill()
                 raise
@@ -85,24 +85,25 @@ class Renderer:
     async def _start(self) -> asyncio.subprocess.Process:
         if self._child is not None and self._child.returncode is None:
             return self._child
-        self._child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "godwit.dispatch.content.child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=LINE_BYTES_MAX,
-            env={},
-            preexec_fn=follow_parent(),
-        )
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "godwit.dispatch.content.child",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                limit=LINE_BYTES_MAX,
+                env={},
+                preexec_fn=follow_parent(),
+            )
+        except OSError as error:
+            raise RenderInterrupted(f"no process to render in: {error}") from error
         try:
             await self._exchange(self._child, {"kind": "render", "data": {}, "sources": []}, START_S)
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
             await self._kill()
-            raise RequestRefused(
-                DispatchCode.RENDER_FAILED, "templates need the extra: pip install 'godwit[dispatch]'"
-            ) from error
+            raise RenderInterrupted("templates need the extra: pip install 'godwit[dispatch]'") from error
         return self._child
 
     async def _kill(self) -> None:

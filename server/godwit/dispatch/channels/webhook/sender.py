@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from yarl import URL
 
-from ...errors import RequestRefused
+from ...errors import RenderInterrupted, RequestRefused
 from ...model import Outcome, Result, Shipment
 from ...pure.sandbox import read_result
 from ..letter import Letter, Letters, ReadLetter
@@ -19,7 +19,7 @@ from .envelope import SignBytes, make_body, make_headers
 from .http import HttpPoster
 
 Render = Callable[[str, dict[str, Any]], Awaitable[str]]
-"""Renders a Liquid text with names; raises RequestRefused."""
+"""Renders a Liquid text with names; raises RequestRefused, or RenderInterrupted where another try may succeed."""
 
 
 class WebhookSender:
@@ -67,6 +67,8 @@ class WebhookSender:
             try:
                 body = (await self._render(form["body"], names)).encode()
                 msgspec.json.decode(body)
+            except RenderInterrupted as error:
+                return self._tell(shipment, Result.TEMPORARY, f"{error!s:.200}")
             except (RequestRefused, msgspec.DecodeError) as error:
                 return self._tell(shipment, Result.CONTENT, f"the body does not render: {error!s:.200}")
         headers = {**(form.get("headers") or {}), "Content-Type": "application/json"}
