@@ -6,11 +6,14 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
-from godwit.dispatch.model import Options, State, Step
-from godwit.dispatch.stores.sqlite import accept, ending, fanout, jobs, receivers
+from godwit.dispatch.api.bodies import ImportedAddress, ImportedReceiver
+from godwit.dispatch.api.receivers import put_imported
+from godwit.dispatch.model import DeliveryKey, Options, Outcome, State, Step
+from godwit.dispatch.stores.sqlite import accept, ending, fanout, jobs, receivers, retention
 from godwit.dispatch.stores.sqlite import steps as steps_sql
 from godwit.dispatch.stores.sqlite.accept import Draft
 from godwit.dispatch.stores.sqlite.deciding import digest_value
+from godwit.dispatch.stores.sqlite.feed import hooks
 from godwit.dispatch.stores.sqlite.schema import TABLES
 from godwit.dispatch.stores.sqlite.writer import Writer
 
@@ -95,3 +98,50 @@ def test_a_replay_revives_nothing_that_was_cancelled() -> None:
     ending.cancel(database, "t", "n", now_ms)
     assert ending.replay(database, "t", None, None, 9, now_ms, now_ms + 1_000) == 0
     assert list_states(database) == [("webhook", State.FAILED)]
+
+
+def test_what_is_being_sent_when_its_policy_moves_on_is_not_sent_again() -> None:
+    for is_left_behind in (False, True):
+        database, now_ms = open_store(), 1_767_225_600_000
+        send(database, Options(steps=(Step("webhook", wait_s=60), Step("email", wait_s=60))), now_ms)
+        database.execute("UPDATE delivery SET state = 3, attempt = 1, due_ms = ?", (now_ms + 70_000,))
+        steps_sql.advance_routes(database, CHANNELS, now_ms + 61_000, 9)
+        assert list_states(database) == [("email", State.DEFERRED), ("webhook", State.SENDING)]
+        if is_left_behind:
+            assert fanout.claim_due(database, "webhook", now_ms + 80_000, now_ms + 90_000, 9, ()) == []
+        else:
+            key = DeliveryKey(
+                *database.execute("SELECT nid, rid, channel, aid FROM delivery WHERE state = 3").fetchone()
+            )
+            outcome = Outcome(key, 1, State.DEFERRED, "timeout", retry_at_ms=now_ms + 70_000)
+            fanout.advance(database, [outcome], [], [], now_ms + 62_000, now_ms + 90_000)
+        assert list_states(database) == [("email", State.DEFERRED), ("webhook", State.CANCELLED)]
+
+
+def test_a_policy_does_not_move_to_a_channel_that_the_receiver_lacks() -> None:
+    database, now_ms = open_store(), 1_767_225_600_000
+    database.execute("DELETE FROM address WHERE channel = 'email'")
+    send(database, Options(steps=(Step("webhook", wait_s=60), Step("email", wait_s=60))), now_ms)
+    database.execute("UPDATE delivery SET state = 2, attempt = 1")
+    steps_sql.advance_routes(database, CHANNELS, now_ms + 61_000, 9)
+    assert list_states(database) == [("webhook", State.DEFERRED)]
+
+
+def test_letters_of_event_webhooks_are_bounded_and_forgotten() -> None:
+    database = open_store()
+    hook, _ = hooks.put_hook(database, "t", "w", "https://a.example/", [], "counts")
+    for eid in range(hooks.LETTERS_MAX + 50):
+        hooks.bury(database, hook, eid, f"evt_{eid}", "HTTP 400", eid)
+    assert len(hooks.list_letters(database, hook.wid, 9_999)) == hooks.LETTERS_MAX
+    retention.forget_old(database, 10**6, 9_999)
+    assert hooks.list_letters(database, hook.wid, 9_999) == []
+
+
+def test_an_import_leaves_the_format_of_an_address() -> None:
+    database = open_store()
+    value = "https://a.example/"
+    receivers.put_address(database, "t", "ann", "w", "webhook", value, '{"preset":"slack"}')
+    put_imported(database, "t", [ImportedReceiver(id="ann", addresses=[ImportedAddress("w", "webhook", value)])], 2)
+    assert database.execute("SELECT format FROM address WHERE name = 'w'").fetchone() == ('{"preset":"slack"}',)
+    receivers.put_address(database, "t", "ann", "w", "webhook", value, "")
+    assert database.execute("SELECT format FROM address WHERE name = 'w'").fetchone() == ("",), "a PUT replaces it"

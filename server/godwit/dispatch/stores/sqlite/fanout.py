@@ -15,6 +15,8 @@ from .changes import Changes
 from .collapsing import is_superseded
 from .deciding import Facts, decide_all, read_facts, read_targets
 
+NEXT_STEP = "next_step"
+"""Why a delivery ends whose policy moved on. One that is being sent then has it already: it is not tried again."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"
 
 
@@ -44,20 +46,21 @@ def claim_due(
 ) -> list[Shipment]:
     """Deliveries that nobody works on: deferred and due, or left behind by a worker whose lease ended."""
     rows = connection.execute(
-        "SELECT nid, rid, channel, aid, state, attempt, doubt FROM delivery "
+        "SELECT nid, rid, channel, aid, state, attempt, doubt, reason FROM delivery "
         "WHERE channel = ? AND state IN (1, 2, 3) AND due_ms <= ? ORDER BY due_ms LIMIT ?",
         (channel, now_ms, limit + len(own)),
     ).fetchall()
     changes = Changes(connection, now_ms)
     known: dict[int, Facts | None] = {}
     claimed: list[Shipment] = []
-    for nid, rid, _, aid, state, attempt, doubt in rows:
+    for nid, rid, _, aid, state, attempt, doubt, reason in rows:
         key = DeliveryKey(nid, rid, channel, aid)
         if key in own or len(claimed) >= limit:
             continue
         if nid not in known:
             known[nid] = read_facts(connection, nid)
-        due = Due(key, State(state), attempt, bool(doubt) or state == State.SENDING, known[nid])
+        is_left = state == State.SENDING and reason == NEXT_STEP
+        due = Due(key, State(state), attempt, bool(doubt) or state == State.SENDING, known[nid], is_left)
         if target := settle_due(connection, due, changes):
             claimed.append(_claim(connection, due, target, due_ms, changes))
     changes.store()
@@ -67,10 +70,20 @@ def claim_due(
 class Due:
     """A delivery that is due, and what it was."""
 
-    __slots__ = ("attempt", "facts", "is_doubtful", "key", "state")
+    __slots__ = ("attempt", "facts", "is_doubtful", "is_left", "key", "state")
 
-    def __init__(self, key: DeliveryKey, state: State, attempt: int, is_doubtful: bool, facts: Facts | None) -> None:
+    def __init__(
+        self,
+        key: DeliveryKey,
+        state: State,
+        attempt: int,
+        is_doubtful: bool,
+        facts: Facts | None,
+        is_left: bool = False,
+    ) -> None:
+        """`is_left`: its policy went to the next step while it was being sent."""
         self.key, self.state, self.attempt, self.is_doubtful, self.facts = key, state, attempt, is_doubtful, facts
+        self.is_left = is_left
 
 
 def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Target | None:
@@ -85,6 +98,9 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
         return None
     if due.state is State.SENDING and facts.options.holds_doubt:
         _end(connection, due, State.UNKNOWN, "doubt", changes)
+        return None
+    if due.is_left:
+        _end(connection, due, State.CANCELLED, NEXT_STEP, changes)
         return None
     (target,) = decide_all(connection, facts, key.channel, found, changes.now_ms)
     verdict = target.verdict
@@ -139,11 +155,11 @@ def _begin(connection: sqlite3.Connection, shipment: Shipment, due_ms: int, chan
 
 
 def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) -> None:
-    row = connection.execute(f"SELECT state, attempt, doubt FROM delivery WHERE {_KEY}", outcome.key).fetchone()
+    row = connection.execute(f"SELECT state, attempt, doubt, reason FROM delivery WHERE {_KEY}", outcome.key).fetchone()
     if row is None or not may_settle(State(row[0]), row[1], outcome.state, outcome.attempt):
         return
     is_retry = outcome.state is State.DEFERRED
-    state, reason = (_judge_retry(connection, outcome) if is_retry else None) or (outcome.state, outcome.reason)
+    state, reason = (_judge_retry(connection, outcome, row[3]) if is_retry else None) or (outcome.state, outcome.reason)
     is_doubtful = bool(row[2]) or (is_retry and outcome.reason == "doubt")
     connection.execute(
         f"UPDATE delivery SET state = ?, due_ms = ?, reason = ?, ref = ?, doubt = ? WHERE {_KEY}",
@@ -159,13 +175,15 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
         )
 
 
-def _judge_retry(connection: sqlite3.Connection, outcome: Outcome) -> tuple[State, str] | None:
+def _judge_retry(connection: sqlite3.Connection, outcome: Outcome, stored: str) -> tuple[State, str] | None:
     """The state of a delivery that is not tried again although its attempt failed for now; None: it is."""
     facts = read_facts(connection, outcome.key.nid)
     if facts is None or facts.is_cancelled:
         return State.CANCELLED, ""
     if facts.options.holds_doubt and outcome.reason == "doubt":
         return State.UNKNOWN, "doubt"
+    if stored == NEXT_STEP:
+        return State.CANCELLED, NEXT_STEP
     if facts.options.collapse_key and is_superseded(connection, outcome.key):
         return State.COLLAPSED, "newer"
     return None

@@ -141,9 +141,18 @@ class _Attributes(msgspec.Struct):
 
 
 def put_address(
-    connection: sqlite3.Connection, tenant: str, receiver: str, name: str, channel: str, value: str, form: str = ""
+    connection: sqlite3.Connection,
+    tenant: str,
+    receiver: str,
+    name: str,
+    channel: str,
+    value: str,
+    form: str | None = None,
 ) -> AddressRow | None:
-    """Creates or replaces an address; None where the receiver does not exist. A new webhook gets a signing secret."""
+    """Creates or replaces an address; None where the receiver does not exist. A new webhook gets a signing secret.
+
+    Without `form` the one that is stored stays.
+    """
     rid = find_receiver(connection, tenant, receiver)
     if rid is None:
         return None
@@ -151,9 +160,10 @@ def put_address(
     row = connection.execute(
         "INSERT INTO address (rid, channel, name, value, secret, state, since, reason, format) "
         "VALUES (?, ?, ?, ?, ?, 'active', ?, '', ?) "
-        "ON CONFLICT (rid, channel, name) DO UPDATE SET value = excluded.value, state = 'active', reason = '', format = excluded.format "
+        "ON CONFLICT (rid, channel, name) DO UPDATE SET value = excluded.value, state = 'active', reason = '', "
+        "format = IIF(?, excluded.format, format) "
         "RETURNING name, channel, value, secret, state",
-        (rid, channel, name, value, secret, take_number(connection), form),
+        (rid, channel, name, value, secret, take_number(connection), form or "", form is not None),
     ).fetchone()
     return AddressRow(*row)
 

@@ -15,6 +15,7 @@ from ...model import DeliveryKey, Flag, State, Step, Verdict
 from ...pure.rank import is_open
 from .changes import Changes
 from .deciding import Facts, decide_all, read_facts, read_targets
+from .fanout import NEXT_STEP
 from .jobs import insert_delivery
 
 _REACHED = {"seen": Flag.SEEN | Flag.READ, "read": Flag.READ, "confirmed": Flag.CONFIRMED}
@@ -54,7 +55,13 @@ def _advance(
         connection.execute("UPDATE route SET due_ms = ? WHERE nid = ? AND rid = ?", (deadline_ms, *route))
         return ""
     following = next(
-        (at for at in range(number + 1, len(facts.options.steps)) if facts.options.steps[at].channel in channels), None
+        (
+            at
+            for at in range(number + 1, len(facts.options.steps))
+            if (channel := facts.options.steps[at].channel) in channels
+            and read_targets(connection, channel, [route[1]])
+        ),
+        None,
     )
     if following is None:  # nothing comes after it: what waits or is tried again still goes out
         return _finish(connection, route)
@@ -114,7 +121,12 @@ def _cancel_unsent(
         if state in (State.QUEUED, State.DEFERRED):
             key = DeliveryKey(*route, channel, aid)
             connection.execute(
-                "UPDATE delivery SET state = 9, reason = 'next_step' WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
-                key,
+                "UPDATE delivery SET state = 9, reason = ? WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+                (NEXT_STEP, *key),
             )
-            changes.move(key, state, State.CANCELLED, "next_step")
+            changes.move(key, state, State.CANCELLED, NEXT_STEP)
+        elif state is State.SENDING:  # what is on its way may arrive; if it does not, it is not tried again
+            connection.execute(
+                "UPDATE delivery SET reason = ? WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+                (NEXT_STEP, *route, channel, aid),
+            )
