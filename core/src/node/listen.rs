@@ -154,13 +154,19 @@ impl Node {
         Ok(())
     }
 
-    /// Refuses a pattern that is too deep, or for which `directory` has no room.
-    fn check_size(&self, pattern: &Pattern, directory: &Directory) -> Result<(), Refusal> {
+    /// Refuses a pattern that is too deep.
+    pub fn check_depth(&self, pattern: &Pattern) -> Result<(), Refusal> {
         let most = self.limits.pattern_segments_max;
         if pattern.has_wildcard() && segments(pattern.text()).count() > most {
             let why = format!("the pattern has more than {most} segments (limits.pattern_segments_max)");
             return Err(Refusal::new(Code::PatternInvalid, why));
         }
+        Ok(())
+    }
+
+    /// Refuses a pattern that is too deep, or for which `directory` has no room.
+    fn check_size(&self, pattern: &Pattern, directory: &Directory) -> Result<(), Refusal> {
+        self.check_depth(pattern)?;
         if !directory.has_room(pattern, self.limits.patterns_bytes_max) {
             let why = "the patterns of all clients have reached limits.patterns_bytes_max";
             return Err(Refusal::new(Code::StreamsTooMany, why));

@@ -1,6 +1,6 @@
 //! What a resumed session still may. Its subscriptions and its messages in flight are judged as new ones would be, by the rights, the
 //! listener and the quotas of the connection that resumes it. Owns the rule for each refusal: a lost right ends that subscription
-//! alone; a quota, a full table or a silent authorizer refuses the CONNECT, and the session stays whole for the client's next try.
+//! alone, and so does a pattern that is too deep by now; a quota, a full table or a silent authorizer refuses the CONNECT, and the session stays whole for the client's next try.
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub(super) struct Restored {
     pub(super) kept: Kept,
     /// One for each subscription; none for a group's member.
     pub(super) cursors: Vec<Option<u32>>,
-    /// Selectors that rights no longer cover.
-    pub(super) lost: Vec<Box<str>>,
+    /// Selectors that rights no longer cover, or that are too deep for the limits there are now.
+    pub(super) lost: Vec<(Box<str>, Code)>,
     /// What it was owed and is gone.
     pub(super) missed: Missed,
 }
@@ -116,11 +116,13 @@ impl Shard {
         // An answer is missing only where the session changed since it was judged: the next try finds it.
         let is_judged = kept.subscriptions.iter().all(|one| self.judge_restored(socket, &one.selector) != Verdict::Ask);
         kept.subscriptions.retain(|one| {
-            let is_granted = self.judge_restored(socket, &one.selector) == Verdict::Allow;
-            if !is_granted {
-                lost.push(one.selector.clone());
-            }
-            is_granted
+            let code = match self.judge_restored(socket, &one.selector) {
+                Verdict::Allow if !is_too_deep(&one.selector, node) => return true,
+                Verdict::Allow => Code::PatternInvalid,
+                _ => Code::SubscribeForbidden,
+            };
+            lost.push((one.selector.clone(), code));
+            false
         });
         self.withdraw_lost(socket, &mut kept, node);
         let missed = node.missed_by(&kept);
@@ -183,15 +185,25 @@ impl Shard {
     }
 
     /// A subscription of the session was not restored: the client, the log and the audit learn of it.
-    pub(super) fn tell_lost(&mut self, socket: u32, selector: &str) {
-        self.tell_ended(socket, selector, Code::SubscribeForbidden);
-        let reason = format!("the resumed session's subscription to {selector} has ended: rights no longer cover it");
-        self.tell_refusal(socket, Code::SubscribeForbidden, &reason);
+    pub(super) fn tell_lost(&mut self, socket: u32, selector: &str, code: Code) {
+        self.tell_ended(socket, selector, code);
+        let why = match code {
+            Code::PatternInvalid => "it has more segments than limits.pattern_segments_max",
+            _ => "rights no longer cover it",
+        };
+        let reason = format!("the resumed session's subscription to {selector} has ended: {why}");
+        self.tell_refusal(socket, code, &reason);
         if self.settings.reports_sessions {
             let connection = self.connection_id(socket);
             self.report(Report::Unsubscribed { connection, selector: selector.to_owned() });
         }
     }
+}
+
+/// Whether a subscription that was granted once has more segments than are granted now.
+fn is_too_deep(selector: &str, node: &Node) -> bool {
+    let text = split_shared(selector).map_or(selector, |(_, selector)| selector);
+    Pattern::parse_levels(text).is_ok_and(|pattern| node.check_depth(&pattern).is_err())
 }
 
 fn fault_of(refusal: &Refusal) -> Fault {

@@ -37,8 +37,8 @@ impl Shard {
                 self.inherit(socket, cursor, subscription.inherited);
             }
         }
-        for selector in lost {
-            self.tell_lost(socket, &selector);
+        for (selector, code) in lost {
+            self.tell_lost(socket, &selector, code);
         }
         self.resend(socket);
     }

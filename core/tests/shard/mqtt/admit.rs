@@ -204,6 +204,24 @@ fn a_quota_refuses_the_connect_and_keeps_the_session_whole() {
 }
 
 #[test]
+fn a_subscription_that_is_too_deep_by_now_ends_alone() {
+    for filter in ["secret/1/2/3/#", "$share/g/secret/1/2/3/#"] {
+        let mut world = World::new(settings(), 1, false);
+        leave_a_session(&mut world, &[FILTERS[0], (filter, 1), FILTERS[1]]);
+        let mut less = settings();
+        less.limits.pattern_segments_max = 3;
+        world.node.lock().unwrap().configure(&less);
+        let place = come(&mut world, 1, &connect_with("c", false), &all());
+        let bytes = taken(&mut world, place);
+        assert_eq!(bytes[2..4], [1, 0], "{filter}: {bytes:x?}");
+        assert!(has(&bytes, "queued") && has(&bytes, "allowed"), "{filter}: {bytes:x?}");
+        let told = std::mem::take(&mut world.reports);
+        let is_told = |report: &Report| format!("{report:?}").contains("pattern_segments_max");
+        assert!(told.iter().any(is_told), "{filter}: {told:?}");
+    }
+}
+
+#[test]
 fn the_will_of_whoever_is_revoked_or_may_publish_no_more_is_withheld() {
     for case in 0..4 {
         let mut world = World::new(settings(), 1, false);
