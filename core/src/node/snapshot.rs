@@ -97,6 +97,19 @@ impl Latest {
         *all_bytes += self.merged_bytes();
     }
 
+    /// Another state that the last message was merged into.
+    pub(super) fn replace(&mut self, merged: Vec<u8>, all_bytes: &mut usize) {
+        *all_bytes -= self.merged_bytes();
+        if let Some(last) = self.last().cloned() {
+            self.state = if merged == last.content() {
+                State::Message(last)
+            } else {
+                State::Merged(Box::new((last, merged.into())))
+            };
+        }
+        *all_bytes += self.merged_bytes();
+    }
+
     pub(super) fn clear(&mut self, all_bytes: &mut usize) {
         *all_bytes -= self.merged_bytes();
         *self = Self::default();

@@ -1,6 +1,6 @@
 //! What a node begins with after a restart: the newest messages of the journal, oldest of them first, decoded and verified on several threads
 //! and handed over in order. And, for subjects that are only further back, the message that made their snapshot.
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -140,8 +140,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Of every subject that is in segments before `offset` and that `is_known` does not know, the newest message there that changed its
-    /// snapshot, and the position of its last there, where that is remembered. Newest segments first.
+    /// Of every subject that is in segments before `offset` and that `is_known` does not know, the newest messages there that made its
+    /// snapshot, down to the last that is no patch, and the position of its last there, where that is remembered. Newest first.
     pub fn load_snapshots(
         &self,
         offset: u64,
@@ -161,16 +161,29 @@ impl Reader {
             if wanted.is_empty() {
                 continue;
             }
+            let mut states: BTreeMap<&str, Vec<KeptMessage>> = BTreeMap::new();
             let _ = self.read_source(&source, 0, u64::MAX, &mut |batch| {
-                if let Some(mut messages) = Messages::new(&batch) {
-                    for row in 0..batch.num_rows() {
-                        if let Some(newest) = wanted.get(&messages.offset(row)) {
-                            each(messages.message(row), *newest);
+                let Some(mut messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
+                for row in 0..batch.num_rows() {
+                    let Some((subject, _)) = wanted.get_key_value(messages.subject(row)) else { continue };
+                    let message = messages.message(row);
+                    if message.is_retained {
+                        let state = states.entry(subject).or_default();
+                        if !message.is_patch {
+                            state.clear();
                         }
+                        state.push(message);
                     }
                 }
                 ControlFlow::Continue(())
             })?;
+            for (subject, state) in states {
+                if state.first().is_some_and(|first| !first.is_patch) {
+                    search.found.insert(subject.to_owned());
+                }
+                let newest = wanted.get(subject).copied().flatten();
+                state.into_iter().rev().for_each(|message| each(message, newest));
+            }
         }
         Ok(())
     }
@@ -197,11 +210,11 @@ struct Snapshots {
 }
 
 impl Snapshots {
-    /// The offsets of the wanted messages in one segment, with the last position of their subjects.
-    fn choose(&mut self, index: &Index, is_known: &dyn Fn(&str) -> bool) -> HashMap<u64, Option<Position>> {
+    /// The subjects of which one segment has wanted messages, with their last positions.
+    fn choose(&mut self, index: &Index, is_known: &dyn Fn(&str) -> bool) -> HashMap<String, Option<Position>> {
         let mut wanted = HashMap::new();
         for entry in index.entries() {
-            if self.found.contains(&entry.subject) || is_known(&entry.subject) {
+            if self.found.contains(&entry.subject) || wanted.contains_key(&entry.subject) || is_known(&entry.subject) {
                 continue;
             }
             // Epochs of a subject lie side by side, the newest last.
@@ -209,10 +222,9 @@ impl Snapshots {
             let Some(last) = epochs.last() else { continue };
             let here = Position { epoch: last.epoch, sequence: last.last_sequence };
             let newest = self.newest.get(&entry.subject).copied().or_else(|| (!self.is_full).then_some(here));
-            if let Some(offset) = epochs.iter().filter_map(|entry| entry.retained_offset).max() {
-                wanted.insert(offset, newest);
+            if epochs.iter().any(|entry| entry.retained_offset.is_some()) {
                 self.newest.remove(&entry.subject);
-                self.found.insert(entry.subject);
+                wanted.insert(entry.subject, newest);
             } else if self.newest.len() < NEWEST_MAX {
                 self.newest.entry(entry.subject).or_insert(here);
             } else {

@@ -7,4 +7,5 @@ mod faults;
 mod life;
 mod retention;
 mod room;
+mod snapshots;
 mod world;

@@ -2,17 +2,19 @@
 //! they were accepted, before anybody listens. Owns what a restart means for positions: arrivals go on, every subject goes on in
 //! the new epoch, and the runs before it stay known, so that who stands in one of them is sent the rest and told of the change.
 //! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.
+mod bases;
+
 use super::super::Node;
 use super::super::append::traits_of;
 use super::super::keys::Known;
 use super::super::log::Log;
 use super::super::mqtt::{Pending, PendingWill};
 use super::super::names::Owner;
-use super::super::room::{drop_snapshot, evict};
+use super::super::room::{drop_snapshot, evict, is_expired};
 use super::runs::PastRun;
 use crate::command::GapReason;
 use crate::journal::KeptMessage;
-use crate::message::{LogId, Place};
+use crate::message::{LogId, Message, Place};
 use crate::position::{Now, Position};
 use std::sync::Arc;
 
@@ -52,6 +54,8 @@ pub(in crate::node) struct Restoring {
     first: Option<u64>,
     /// Sessions whose messages have yet to come.
     pub(super) sessions: Vec<Pending>,
+    /// What snapshots lack.
+    bases: bases::Bases,
     /// What was to be published for clients that the run before had.
     pub(super) wills: Vec<PendingWill>,
 }
@@ -109,59 +113,6 @@ impl Node {
         if let Some(journal) = &mut self.journal {
             journal.note_hole(arrival);
         }
-    }
-
-    /// Whether a subject that is further back than the rows needs its snapshot from there.
-    pub fn needs_snapshot(&self, subject: &str) -> bool {
-        let log = self.names.find(subject).and_then(|id| self.names.get(id));
-        log.is_none_or(|log| log.latest.is_none())
-    }
-
-    /// The message that made a subject's snapshot, from further back than the rows; when all of those have come. `newest`: of the last that
-    /// the journal has of the subject; none where nobody knows, then its log begins anew.
-    pub fn restore_snapshot(&mut self, mut kept: KeptMessage, newest: Option<Position>, now: Now) {
-        note_removal(&mut kept);
-        let Some(mut restoring) = self.restoring.take() else { return };
-        if self.try_restore_snapshot(&mut restoring, kept, newest, now).is_none() {
-            restoring.told.passed_over += 1;
-        }
-        self.restoring = Some(restoring);
-    }
-
-    fn try_restore_snapshot(
-        &mut self,
-        restoring: &mut Restoring,
-        kept: KeptMessage,
-        newest: Option<Position>,
-        now: Now,
-    ) -> Option<()> {
-        let number = self.policies.resolve(&kept.subject, false, &mut self.ages);
-        let policy = self.policies.get(number);
-        let age_ms = now.wall_ms.saturating_sub(kept.time_ms);
-        let is_old = policy.snapshot_age_ms_max > 0 && age_ms >= policy.snapshot_age_ms_max;
-        let is_taken_back = kept.arrival <= self.purged_until(&kept.subject);
-        let is_wanted = !is_taken_back
-            && self.policies.get(number).keeps_snapshot
-            && !is_old
-            && kept.is_retained
-            && self.needs_snapshot(&kept.subject);
-        let cost = size_of::<crate::message::Message>() + kept.bytes().len();
-        if !is_wanted || kept.is_removal || !self.make_room(cost) {
-            return None;
-        }
-        let id = match self.names.find(&kept.subject) {
-            Some(id) => id,
-            None => self.create_for_snapshot(restoring, &kept, newest)?,
-        };
-        let log = self.names.get_mut(id)?;
-        let (subject, at) = (Arc::clone(&log.subject), kept.sequence.min(log.base()));
-        let mut message = kept.into_message(id);
-        (message.subject, message.sequence) = (subject, at.max(1));
-        let message = Arc::new(message);
-        log.latest.update(&message, &mut self.counts.snapshot_bytes);
-        self.counts.snapshots += 1;
-        self.counts.bytes += log.lonely_bytes();
-        Some(())
     }
 
     /// Ends: the present run begins, with an arrival of its own.
@@ -247,14 +198,27 @@ impl Node {
         let log = self.names.get(id)?;
         let (place, subject): (Place, Arc<str>) = (log.next(), Arc::clone(&log.subject));
         let mut message = kept.into_message(id);
+        let kept_subject = Arc::clone(&subject);
         (message.subject, message.sequence, message.follows) = (subject, place.sequence, place.follows);
+        self.note_state(restoring, &message);
         self.keep(&Arc::new(message));
         self.trim_index();
         // Its place is known, so that who stands before it hears of a gap.
         if is_taken_back {
             self.forget_messages(id);
+            restoring.bases.settle(&kept_subject);
         }
         (!is_taken_back).then_some(())
+    }
+
+    /// Notes what a row does to its subject's snapshot.
+    fn note_state(&self, restoring: &mut Restoring, message: &Message) {
+        let Some(log) = self.names.get(message.log).filter(|_| message.is_retained) else { return };
+        let policy = self.policies.get(log.policy);
+        if policy.keeps_snapshot {
+            let is_old = is_expired(log, self.ages.cutoff(policy.snapshot_age));
+            restoring.bases.note(message, !log.latest.is_none(), is_old);
+        }
     }
 
     /// The log of a row, in the run and epoch of the row.
@@ -266,25 +230,9 @@ impl Node {
             }
             // It had been forgotten meanwhile, and came back in a later epoch.
             self.forget_restored(id);
+            restoring.bases.settle(&kept.subject);
         }
         self.create_restored(restoring, run, kept, kept.epoch)
-    }
-
-    /// The log of a subject of which nothing but its snapshot comes back.
-    fn create_for_snapshot(
-        &mut self,
-        restoring: &mut Restoring,
-        kept: &KeptMessage,
-        newest: Option<Position>,
-    ) -> Option<LogId> {
-        let known = newest.and_then(|newest| {
-            let run = restoring.runs.iter().rposition(|run| run.epoch <= newest.epoch)?;
-            Some((run, newest))
-        });
-        let Some((run, newest)) = known else { return self.create_new(&kept.subject, Owner::default()).ok() };
-        let id = self.create_restored(restoring, run, kept, newest.epoch)?;
-        self.names.get_mut(id)?.jump(newest.sequence, kept.arrival);
-        Some(id)
     }
 
     fn create_restored(
