@@ -116,15 +116,25 @@ def read_head(file: File, ours: pa.Schema, *, is_sealed: bool = False) -> tuple[
 
 def fits(written: pa.Schema, ours: pa.Schema) -> bool:
     """Whether a schema may be of another version of the writer: its checksum stands last, and it has our columns."""
-    if not len(written) or written[-1].name != CHECKSUM:
+    if not len(written) or written[-1].name != CHECKSUM or find_misfit(written, ours):
         return False
+    known = (written.field(name) for name in written.names if name in ours.names)
+    return all(field.nullable == ours.field(field.name).nullable for field in known)
+
+
+def find_misfit(written: pa.Schema, ours: pa.Schema) -> str:
+    """What keeps a schema from being one of our stream, in words. A newer writer has columns that we do not know; an older one lacks
+    columns that may be null. A schema of which both is true has a damaged name: a column that is there would be read as nulls.
+    """
+    lacking: list[str] = []
     for field in ours:
         index = written.get_field_index(field.name)
-        if index < 0 or not is_as(written.field(index).type, field.type):
-            return False
-        if written.field(index).nullable != field.nullable:
-            return False
-    return True
+        if index < 0 and field.nullable:
+            lacking.append(field.name)
+        elif index < 0 or not is_as(written.field(index).type, field.type):
+            return f"the column {field.name} is not there as {field.type}"
+    is_of_ours = len(written) == len(ours) - len(lacking)
+    return "" if is_of_ours or not lacking else f"the column {lacking[0]} is not there, but others that are unknown"
 
 
 def is_as(written: pa.DataType, wanted: pa.DataType) -> bool:

@@ -20,7 +20,7 @@ from ..errors import JournalMissing
 from .checksum import CHECKSUM, checksums
 from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
 from .extents.lost import Lost, Offsets, belonging, lost_rows
-from .recovery import File, decode, is_as, read_head, recounted, scan
+from .recovery import File, decode, find_misfit, read_head, recounted, scan
 from .segments import holes_of, tells_of
 
 _ROWS, _BYTES = 32_768, 24 << 20  # of one batch on its way to Spark
@@ -234,11 +234,9 @@ def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
 
 
 def _check_schema(written: pa.Schema, wanted: pa.Schema) -> None:
-    """A segment may have columns that this version does not know; those that it knows must be there, of their type."""
-    for field in wanted:
-        index = written.get_field_index(field.name)
-        if index < 0 or not is_as(written.field(index).type, field.type):
-            raise ValueError(f"the column {field.name} is not there as {field.type}")
+    """A segment may be of a newer writer, or of an older one: raises ValueError where it is of neither."""
+    if misfit := find_misfit(written, wanted):
+        raise ValueError(misfit)
 
 
 def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:
@@ -301,7 +299,11 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
         batch = batch.set_column(batch.schema.get_field_index("time"), "time", sound_times(batch, wrong, part))
         batch = batch.set_column(batch.schema.get_field_index("run"), "run", known_runs(batch, offsets, wrong, part))
     fault = pa.array(faults, pa.string()) if faults else pa.nulls(rows, pa.string())
-    columns = [batch.column(field.name).cast(field.type) for field in reading.schema]
+    there = {*batch.schema.names}  # an older writer lacks columns that may be null
+    columns = [
+        batch.column(field.name).cast(field.type) if field.name in there else pa.nulls(rows, field.type)
+        for field in reading.schema
+    ]
     columns += [fault, pa.nulls(rows, pa.int64()), pa.nulls(rows, pa.int64())]
     return pa.RecordBatch.from_arrays(columns, names=[*reading.schema.names, FAULT, FAULT_NEXT, FAULT_BYTES])
 
