@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.exceptions import DeltaError
 from pyspark.sql.types import LongType, StructField, StructType
 
 from godwit_pipelines.delta.columns import arrow_schema
@@ -94,6 +96,32 @@ def test_a_commit_of_any_kind_that_lost_a_line_is_not_whole(tmp_path: Path, kind
         commit.write_text("\n".join(lines[:count]))
         with pytest.raises(TableBroken, match=f"{commit.name} is not whole"):
             open_table(path)
+
+
+@pytest.mark.parametrize("cut, checkpoint", [(4, None), (4, 4), (4, 2), (3, 3), (2, None), (2, 2)])
+@pytest.mark.parametrize("is_before_cut", [False, True])
+def test_a_removal_is_named_as_a_remedy_only_where_the_table_then_takes_commits(
+    tmp_path: Path, cut: int, checkpoint: int | None, is_before_cut: bool
+) -> None:
+    path = str(tmp_path / "table")
+    for number in range(5):
+        write_deltalake(path, pa.table({"number": [number]}), mode="append")
+        if number == checkpoint:
+            DeltaTable(path).create_checkpoint()
+    log = tmp_path / "table/_delta_log"
+    for number in (cut, cut - 1) if is_before_cut else (cut,):
+        (log / f"{number:020}.json").write_bytes(b"")
+    with pytest.raises(TableBroken) as raised:
+        open_table(path)
+    named = log / re.search(r"\d{20}\.json", str(raised.value))[0]
+    named.unlink()
+    try:
+        open_table(path)
+        write_deltalake(path, pa.table({"number": [9]}), mode="append")
+        is_healed = open_table(path).version() > 0
+    except (TableBroken, DeltaError):
+        is_healed = False
+    assert ("remove it" in str(raised.value)) == is_healed
 
 
 def test_commits_that_change_nothing_are_whole(tmp_path: Path) -> None:

@@ -54,11 +54,21 @@ def find_cut(path: str, version: int | None = None) -> str:
         if not commit.exists():
             return "" if is_kept or each == newest else f"{commit.name} is gone: {_PUT_BACK}"
         if not is_whole(commit):
-            remedy = f"remove it, and run the job again, or {_PUT_BACK}" if each == newest else _PUT_BACK
+            remedy = _remedy_of(log, each, checkpoints, is_newest=each == newest)
             return f"{commit.name} is not whole, as a power cut leaves one: {remedy}"
         if f"{each:020}" in checkpoints:
             return ""
     return ""
+
+
+def _remedy_of(log: Path, version: int, checkpoints: set[str], *, is_newest: bool) -> str:
+    """What to do about a commit that is not whole. Removing it helps where the table then opens and takes commits: one without the newest
+    commit does not if a checkpoint is of that version, and one without another commit does only if a checkpoint is.
+    """
+    has_checkpoint = f"{version:020}" in checkpoints
+    before = log / f"{version - 1:020}.json"
+    can_go = not has_checkpoint and before.exists() and is_whole(before) if is_newest else has_checkpoint
+    return f"remove it, and run the job again, or {_PUT_BACK}" if can_go else _PUT_BACK
 
 
 class Batch(NamedTuple):
