@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -112,6 +113,17 @@ def delivered(data: Path, selector: str) -> int:
             for rows in read_all(pa.ipc.open_file(file) if is_sealed else pa.ipc.open_stream(file), is_sealed):
                 found += sum(row["count"] for row in rows.to_pylist() if row["selector"] == selector)
     return found
+
+
+def wait_delivered(data: Path, selector: str, before: int, seconds: float = 60) -> None:
+    """Returns when the files of a running node say that more than `before` was handed over."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(pa.ArrowInvalid, FileNotFoundError):  # a file that was just begun, or sealed meanwhile
+            if delivered(data, selector) > before:
+                return
+        time.sleep(0.02)
+    raise AssertionError(f"the journal has no row of deliveries of {selector} after {seconds} s")
 
 
 def audited(lake: Path, selector: str) -> int:

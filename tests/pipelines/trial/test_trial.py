@@ -63,8 +63,9 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 
 
 def live(folder: Path, account: Ledger, chance: random.Random, *, rounds: int = 4) -> None:
-    """A node that takes some messages, hands them over and is killed."""
+    """A node that takes some messages, hands them over, has written down that it did and is killed."""
     folder.mkdir(exist_ok=True)
+    before = ledger.delivered(folder / "data", ledger.ALL)
     with node_process(folder, "--set", "node.name=a") as (url, process):
         listener = Listener(url, ledger.ALL)
         for _ in range(rounds):
@@ -72,6 +73,7 @@ def live(folder: Path, account: Ledger, chance: random.Random, *, rounds: int = 
             account.publish(url, count)
             listener.take(count)
         listener.close()
+        ledger.wait_delivered(folder / "data", ledger.ALL, before)
         account.received += listener.received
         process.kill()
         process.wait()
@@ -96,7 +98,7 @@ def check_whole(lake: Path, account: Ledger, run_job: Runs, delivered: int) -> N
     reconciled, audited = run_job("reconcile"), run_job("audit")
     assert (reconciled.found, audited.found) == (0, 0), (reconciled.text, audited.text)
     assert not ledger.named_offsets(lake, "hole", "lost", "quarantined")
-    assert ledger.audited(lake, ledger.ALL) == delivered <= account.received.total()
+    assert 0 < ledger.audited(lake, ledger.ALL) == delivered <= account.received.total()
     run_job("usage")
     rows = ledger.table_rows(lake, "bronze.messages")
     counted = sum(row["in_messages"] for row in ledger.table_rows(lake, "gold.usage_1h"))
@@ -139,7 +141,7 @@ def test_damage_of_an_open_segment_is_named_to_the_row(
     assert named <= gone | (set(range(behind + 1)) - set(offsets.values())), "nothing sound is called lost"
     audited = run_job("audit")
     assert audited.found == 0, f"nothing that was handed over is called a fault: {audited.text}"
-    assert ledger.audited(lake.folder, ledger.ALL) == ledger.delivered(data, ledger.ALL)
+    assert 0 < ledger.audited(lake.folder, ledger.ALL) == ledger.delivered(data, ledger.ALL)
     if any(offset > behind for offset in gone):
         assert harm in (cut, zero) or ledger.has_tail(lake.folder), "what cannot be read yet is named by its bytes"
 
