@@ -211,12 +211,6 @@ CODES: dict[int, CodeFacts] = {{
 def is_close(number: int) -> bool:
     """Does this code end a connection, and not just one command?"""
     return not 4100 <= number <= 4199
-
-
-def may_reconnect(number: int) -> bool:
-    """May a client come back after it was closed with this code? Unknown codes outside 4000-4099: yes."""
-    facts = CODES.get(number)
-    return facts.retry if facts is not None else not 4000 <= number <= 4099
 '''
 
 

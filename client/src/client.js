@@ -213,7 +213,7 @@ export class Client {
   }
 
   /**
-   * Remove a subject's snapshot: subscribers receive a message with `isRemoval`. Rejects with SnapshotMissing where there is none.
+   * Remove a subject's snapshot: subscribers receive a message with `isRemoval`. Rejects with SnapshotMissing if the subject has none.
    * @param {string} subject
    */
   async removeSnapshot(subject) {

@@ -112,7 +112,7 @@ pub struct Publish<'a> {
     pub retain: Option<bool>,
     /// Its JSON object is a patch: its members are merged into the subject's state. None: as the subject's pattern says.
     pub merge: Option<bool>,
-    /// It removes the subject's snapshot; there is no content.
+    /// It removes the subject's snapshot, and has no content.
     pub is_removal: bool,
     pub is_guaranteed: bool,
     pub key: Option<Cow<'a, str>>,
@@ -153,7 +153,7 @@ pub enum Reply<'a> {
         node: &'a str,
         time_ms: u64,
         ping_interval_ms: u64,
-        /// The client named a publisher, and there is no room for one.
+        /// The client named a publisher, but `publishers_max` is reached.
         lacks_publisher: bool,
     },
     Subscribed {

@@ -142,11 +142,9 @@ class HostileAuthorizer(Authorizer):
     publish = subscribe
 
 
-class HostileAudit(Audit):
-    """Does `harm` at each of its first batches, and takes the rest."""
+class HarmAtEnds:
+    """Does a harm in `start` or `stop` of an extension."""
 
-    harm = "exit_now"
-    harms_left = 0
     in_start = in_stop = ""
 
     async def start(self) -> None:
@@ -156,6 +154,13 @@ class HostileAudit(Audit):
     async def stop(self) -> None:
         if self.in_stop:
             await do_harm(self.in_stop)
+
+
+class HostileAudit(HarmAtEnds, Audit):
+    """Does `harm` at each of its first batches, and takes the rest."""
+
+    harm = "exit_now"
+    harms_left = 0
 
     async def take(self, events: Sequence[Event]) -> None:
         if self.harms_left > 0:
@@ -164,21 +169,9 @@ class HostileAudit(Audit):
         self.taken = getattr(self, "taken", 0) + len(events)
 
 
-class HostileEnds(Authorizer):
-    """Does a harm in `start` or `stop`."""
-
-    in_start = in_stop = ""
-
+class HostileEnds(HarmAtEnds, Authorizer):
     async def connect(self, question: ConnectQuestion) -> Grant:
         return Grant("anybody")
-
-    async def start(self) -> None:
-        if self.in_start:
-            await do_harm(self.in_start)
-
-    async def stop(self) -> None:
-        if self.in_stop:
-            await do_harm(self.in_stop)
 
 
 AUTHORIZER, AUDIT, ENDS = HostileAuthorizer(), HostileAudit(), HostileEnds()

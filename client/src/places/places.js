@@ -68,7 +68,7 @@ export class Places {
    * @param {string} selector
    */
   resumePoint(selector) {
-    const earlier = this.#kept.get(selector); // that was closed: it is gone on from where it stood
+    const earlier = this.#kept.get(selector); // closed before: the subscription resumes at its position
     if (earlier !== undefined) this.#noteOrTell();
     if (earlier !== undefined && this.#unsaved.has(selector)) return earlier.resumePoint.isSomewhere ? earlier.resumePoint : undefined;
     const saved = this.#store.get(selector);

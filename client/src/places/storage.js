@@ -85,7 +85,7 @@ export class PositionStorage {
     try {
       return this.#storage?.getItem(key) ?? null;
     } catch {
-      return null; // blocked: to set it will say so
+      return null; // blocked: setItem reports it
     }
   }
 
@@ -94,7 +94,7 @@ export class PositionStorage {
     try {
       this.#storage?.removeItem(key);
     } catch {
-      // blocked: to set something will say so
+      // blocked: setItem reports it
     }
   }
 

@@ -33,7 +33,7 @@ export class Handover {
   }
 
   /**
-   * The token that was handed over last; else the client's own, unless another is handed over meanwhile.
+   * The token given to setToken last; otherwise the client's own, unless setToken is called meanwhile.
    * @param {string | null | undefined | (() => string | null | Promise<string | null>)} own
    * @returns {Promise<string | null>}
    */

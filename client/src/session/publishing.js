@@ -177,7 +177,7 @@ export class PublishQueue {
   }
 
   /**
-   * The server refused this publish. One of which it cannot know whether it took it before is sent anew, or fails.
+   * The server refused this publish. If it may have accepted it before, the publish is sent under a new number, or fails.
    * @param {number} id
    * @param {CommandRefused} error
    */

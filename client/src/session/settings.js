@@ -36,7 +36,7 @@ const DEFAULTS = Object.freeze({
   reconnectMaxMs: 20_000,
   /** between two savings of positions */
   positionsSaveMs: 1_000,
-  /** of a publish without an answer, where the server cannot know whether it took it: "resend" publishes it anew, perhaps as a second message; "raise" rejects with AnswerLost */
+  /** for a publish whose answer was lost and that the server no longer knows: "resend" publishes it again, perhaps as a second message; "raise" rejects with AnswerLost */
   onUnknownPublish: /** @type {"resend" | "raise"} */ ("resend"),
 });
 

@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Whether who opens what follows reads what there is and leaves, which is no interest.
+    /// The next cursor only reads what exists and then ends: it does not count as interest.
     pub fn set_reading(&mut self, is_reading: bool) {
         self.is_reading = is_reading;
     }

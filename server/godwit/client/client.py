@@ -229,7 +229,7 @@ class Client:
     async def remove_snapshot(self, subject: str) -> Published:
         """Remove a subject's snapshot; subscribers receive a message with `is_removal`. It needs the right to publish there.
 
-        Raises CommandRefused (SnapshotMissing) where there is none.
+        Raises CommandRefused (SnapshotMissing) if the subject has none.
         """
         self._check_begun()
         check_subject(subject)
@@ -368,7 +368,7 @@ class Client:
             return self._session.handover.token
         given = self._token() if callable(self._token) else self._token
         given = await given if inspect.isawaitable(given) else given
-        return self._session.handover.token or given  # another may have been handed over meanwhile
+        return self._session.handover.token or given  # set_token may have been called meanwhile
 
     def _check_begun(self) -> None:
         if not self._tasks:

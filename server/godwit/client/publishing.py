@@ -98,7 +98,7 @@ class PublishQueue:
         sends_unknown: bool = True,
     ) -> None:
         self._numbering = numbering or Numbering()
-        self._sends_unknown = sends_unknown  # anew, what the server cannot know; else it fails
+        self._sends_unknown = sends_unknown  # a publish that the server no longer knows; otherwise it fails
         self._count_max, self._bytes_max, self._in_flight_max = count_max, bytes_max, in_flight_max
         self._waiting: deque[Pending] = deque()
         self._in_flight: dict[int, Pending] = {}
@@ -181,7 +181,7 @@ class PublishQueue:
         pending.number, pending.sends = None, 0
 
     def refuse(self, id: int, error: CommandRefused) -> None:
-        """The server refused this publish. One of which it cannot know whether it took it before is sent anew, or fails."""
+        """The server refused this publish. If it may have accepted it before, the publish is sent under a new number, or fails."""
         pending = self._in_flight.get(id)
         if pending is None or pending.number is None or error.code not in UNKNOWN:
             self.answer(id, error)

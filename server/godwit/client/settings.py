@@ -32,7 +32,7 @@ class Settings:
     reconnect_max_ms: int = 20_000  # and a later one within this
     positions_save_ms: int = 1_000  # between two savings of positions
     # A publish without an answer of which the server, restarted or short of memory, cannot know whether it took it.
-    on_unknown_publish: OnUnknownPublish = "resend"  # anew, perhaps as a second message; "raise": AnswerLost
+    on_unknown_publish: OnUnknownPublish = "resend"  # publish again, perhaps as a second message; "raise": AnswerLost
 
     def __post_init__(self) -> None:
         if self.on_unknown_publish not in get_args(OnUnknownPublish):

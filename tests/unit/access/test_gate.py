@@ -242,7 +242,7 @@ async def test_what_is_being_answered_is_asked_again_too() -> None:
         return found
 
     hosted = Scripted(read)
-    hosted.on_ask_again = None  # type: ignore[attr-defined]  # what the host gives
+    hosted.on_ask_again = None  # type: ignore[attr-defined]  # the place where a gate puts its function, as on a real host
     gate = Gate(hosted, orders.put_nowait, timeout_ms=5_000, calls_max=4)
     gate.ask(ASK)
     await has_read.wait()

@@ -230,7 +230,7 @@ fn removal<'a>(fields: &Fields<'a>) -> Result<(Kind, Cow<'a, [u8]>), Refusal> {
     use Field::{Bytes, Content, Guaranteed, Merge, ReplyTo, Retain, Text};
     let others = [Content, Text, Bytes, Retain, Merge, Guaranteed, ReplyTo];
     if others.iter().any(|field| fields.raw(*field).is_some()) {
-        return Err(Refusal::new(Code::FieldInvalid, "with removed there is no field but id, key and ack"));
+        return Err(Refusal::new(Code::FieldInvalid, "removed allows no other fields than id, key and ack"));
     }
     Ok((Kind::Text, Cow::Borrowed(b"")))
 }

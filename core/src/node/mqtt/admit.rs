@@ -64,7 +64,7 @@ impl Node {
         {
             self.clients.waiting.remove(&client.serial);
         } else if self.clients.by_id.get(id).is_some_and(|client| client.is_nobodys()) {
-            // It was told that the identifier is free, and went before it took it.
+            // The identifier became free for it, but it left before it took it.
             self.clients.remove(id);
         }
     }

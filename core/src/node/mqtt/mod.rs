@@ -228,7 +228,7 @@ impl Node {
         self.take_client(id, holder, connection, is_clean)
     }
 
-    /// A client's connection is told to go, and so is another one that waits for it.
+    /// Closes a client's connection, and another one that waits for its identifier.
     fn wait_for(&mut self, serial: u32, owner: ConnectionId, connection: ConnectionId) {
         let earlier = self.clients.waiting.insert(serial, connection).filter(|earlier| *earlier != connection);
         self.wakes |= self.clients.tell(owner, Mail::Evict(owner));

@@ -56,7 +56,7 @@ impl Clients {
         Ok(())
     }
 
-    /// A session that an earlier run promised comes back, whatever the limit is now.
+    /// A session that an earlier run promised is restored, whatever the limit is now.
     pub(super) fn insert_promised(&mut self, id: &Arc<str>, mut client: Client, owner: Owner) {
         self.promises.add(owner);
         client.place = Some(owner);

@@ -1,6 +1,6 @@
 //! Wills of MQTT clients as notes of the journal: what was to be published for a client that this node loses with itself is published when
 //! it starts again, as both standards let a server do (3.1.2.5). Owns when: at once, or after its delay where the session came back too. A
-//! will was judged when its client came, and has come to the disk within the interval of the notes; after a kill in between it is none. One of a holder who is revoked meanwhile is withheld.
+//! will was judged when its client came, and has come to the disk within the interval of the notes; a kill before that loses it. The will of a holder that was revoked meanwhile is withheld.
 use std::sync::Arc;
 
 use base64::Engine;

@@ -1,8 +1,8 @@
-//! When a connection's token ends, and when its client is told that this is soon.
+//! When a connection's token expires, and when its client is notified before that.
 use crate::shard::Shard;
 use crate::shard::connection::{Connection, NOTIFIED};
 
-/// How long before its end a token's holder is told, at most and at least.
+/// How long before the token expires its holder is notified, at most and at least.
 const NOTICE_MS_MAX: u64 = 60_000;
 const NOTICE_MS_MIN: u64 = 1_500;
 
@@ -14,7 +14,7 @@ impl Connection {
         }
     }
 
-    /// Its token expires then, and it is told so at `notice_ms` (both Unix ms); of one end it is told once.
+    /// Sets when its token expires and when it is notified of that (both Unix ms). Each expiry is notified once.
     pub(in crate::shard) fn set_expiry(&mut self, expires_ms: u64, notice_ms: u64) {
         let papers = self.papers();
         if papers.expires_ms != Some(expires_ms) {
@@ -22,7 +22,7 @@ impl Connection {
         }
     }
 
-    /// When it is told that a token ends: a third of what it still lives before that, at most a minute. The last quarter of that
+    /// When it is notified: a third of the token's remaining lifetime before it expires, at most a minute. The last quarter of that
     /// is drawn by its serial, so that tokens issued together are not renewed together.
     fn notice_ms(&self, expires_ms: u64, wall_ms: u64) -> u64 {
         let most_ms = (expires_ms.saturating_sub(wall_ms) / 3).clamp(NOTICE_MS_MIN, NOTICE_MS_MAX);

@@ -184,7 +184,7 @@ impl Shard {
         match claim {
             Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
             Claim::Full(code) => {
-                Err(Fault::of(code, Reason::QUOTA, "there is no room for one more session of this client's holder"))
+                Err(Fault::of(code, Reason::QUOTA, "this client's holder has its share of mqtt_sessions_max"))
             }
             Claim::Wait => Ok(Step::Wait),
             Claim::Granted { serial, kept, before } => {

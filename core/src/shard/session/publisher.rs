@@ -19,7 +19,7 @@ impl Shard {
         self.detach(known.and_then(|known| known.scope));
     }
 
-    /// Makes the publisher of a client known to the node. True: the client named one, and there is no room for it.
+    /// Registers the client's publisher with the node. True: the client named one, but `publishers_max` is reached.
     pub(in crate::shard) fn attach_publisher(&mut self, socket: u32) -> bool {
         let origin = self.origin(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return false };

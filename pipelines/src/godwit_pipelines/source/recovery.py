@@ -157,7 +157,7 @@ def decode(frame: Frame, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def recounted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its nulls counted anew. A count is part of no row, so a wrong one damages none; checksums decide."""
+    """The batch with its nulls recounted. A count is part of no row, so a wrong one damages none; checksums decide."""
     for index, column in enumerate(batch.columns):
         counted = _recounted(column)
         if counted is not column:

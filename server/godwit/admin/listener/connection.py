@@ -59,7 +59,7 @@ class Connections:
             self._open[connection] = self._open.pop(connection)
 
     def note_malformed(self, address: str | None, why: str) -> None:
-        """Counts a request that is not HTTP; says so where nothing was said in the last second."""
+        """Counts a request that is not HTTP, and logs at most one a second."""
         self.malformed += 1
         if time.monotonic() - self._line_at >= LINE_INTERVAL_S:
             self._line_at = time.monotonic()

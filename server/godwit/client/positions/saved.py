@@ -89,7 +89,7 @@ class SavedPositions:
             self._positions.save()
 
     def _failed(self, error: Exception) -> None:
-        """A disk that stays full is told of once."""
+        """A disk that stays full is reported once."""
         if self._has_failed:
             return
         self._has_failed = True
