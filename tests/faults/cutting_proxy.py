@@ -30,6 +30,7 @@ class CuttingProxy:
         self._ways: set[asyncio.Task[None]] = set()
         self._none_open = asyncio.Event()
         self._is_calm = mean_bytes <= 0
+        self._is_ending = False
         self.cuts = 0
 
     async def __aenter__(self) -> CuttingProxy:
@@ -39,6 +40,7 @@ class CuttingProxy:
     async def __aexit__(self, *error: object) -> None:
         assert self._server is not None
         self._server.close()
+        self._is_ending = True
         for way in self._ways:
             way.cancel()
         while self._writers:
@@ -71,10 +73,12 @@ class CuttingProxy:
         try:
             there_reader, there_writer = await asyncio.open_connection(*self._target)
         except OSError:
-            _reset(writer)
-            self._writers.discard(writer)
+            self._end(writer)
             return
         self._writers.add(there_writer)
+        if self._is_ending:  # it was being connected while all others were broken
+            self._end(writer, there_writer)
+            return
         budget = _Budget(int(self._random.expovariate(1 / self._mean_bytes)) if self._mean_bytes > 0 else 0)
         ends = asyncio.Barrier(2)
         ways = [
@@ -87,7 +91,10 @@ class CuttingProxy:
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
-        for each in (writer, there_writer):
+        self._end(writer, there_writer)
+
+    def _end(self, *writers: asyncio.StreamWriter) -> None:
+        for each in writers:
             self._writers.discard(each)
             _reset(each)
         self._none_open.set()
