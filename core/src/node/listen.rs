@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// Closes the patterns of shards that gave up.
+    /// Closes the patterns of shards that gave up, and lets go of their publishers' and their clients' places.
     pub(super) fn sweep_patterns(&mut self, now: Now) {
         let fresh = self.feed.abandoned & !self.closed;
         if fresh == 0 {
@@ -128,6 +128,8 @@ impl Node {
         }
         self.closed |= fresh;
         self.interest.watchers.clear(fresh);
+        self.publishers.abandon(fresh, now.mono_ms as i64);
+        self.abandon_clients(fresh, now);
         for pattern in self.directory.clear(fresh) {
             self.end_pattern(&pattern, now);
         }

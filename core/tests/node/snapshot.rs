@@ -250,3 +250,18 @@ fn what_the_journal_leaves_out_cannot_wait_for_the_disk() {
     assert!(check_patterns(&of("accepted")).is_ok());
     assert_eq!(check_patterns(&of("journaled")).expect_err("is refused").code, Code::FieldInvalid);
 }
+
+#[test]
+fn a_removal_after_a_purge_of_an_idle_subject_finds_nothing() {
+    let mut node = new_node(|settings| settings.journal = Some(JournalSettings::default()));
+    let removal = || {
+        let mut removal = draft("");
+        (removal.is_removal, removal.is_retained) = (true, Some(true));
+        removal
+    };
+    publish(&mut node, "/a", draft("1"), at_ms(0));
+    while node.purge("/a", None).is_some_and(|purged| purged.has_more) {}
+    assert_eq!(publish(&mut node, "/a", removal(), at_ms(1)), Outcome::Refused(Code::SnapshotMissing));
+    publish(&mut node, "/a", draft("2"), at_ms(1));
+    assert!(matches!(publish(&mut node, "/a", removal(), at_ms(1)), Outcome::Published { .. }));
+}

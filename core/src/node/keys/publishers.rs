@@ -8,6 +8,7 @@ use crate::codes::Code;
 use crate::command::Numbered;
 use crate::holder::Holder;
 use crate::node::Node;
+use crate::node::listeners::bit;
 use crate::node::names::{Owner, Shares};
 use crate::position::Now;
 
@@ -19,7 +20,8 @@ const SPARE_MAX: usize = 32;
 #[derive(Debug)]
 struct Publisher {
     owner: Owner,
-    connections: u32,
+    /// The shards of its connections, each as often as it has one.
+    connections: Vec<u8>,
     /// Monotonic: when it last connected, left or published; what came back from the journal may be older than the clock.
     used_ms: i64,
     is_queued: bool,
@@ -58,7 +60,7 @@ impl Publishers {
     pub(in crate::node) fn attach(
         &mut self,
         scope: u128,
-        owner: Owner,
+        (shard, owner): (u8, Owner),
         first: Option<u64>,
         now_ms: i64,
         bounds: Bounds,
@@ -68,16 +70,32 @@ impl Publishers {
         }
         let Some(entry) = self.entries.get_mut(&scope) else { return false };
         entry.known_from = entry.known_from.min(first.unwrap_or(u64::MAX));
-        entry.connections += 1;
+        entry.connections.push(shard);
         true
     }
 
-    pub(in crate::node) fn detach(&mut self, scope: u128, now_ms: i64) {
+    pub(in crate::node) fn detach(&mut self, scope: u128, shard: u8, now_ms: i64) {
         if let Some(entry) = self.entries.get_mut(&scope) {
-            entry.connections = entry.connections.saturating_sub(1);
+            if let Some(place) = entry.connections.iter().position(|of| *of == shard) {
+                entry.connections.swap_remove(place);
+            }
             entry.used_ms = now_ms;
             self.queue(scope, now_ms);
         }
+    }
+
+    /// The connections of these shards are gone without a word.
+    pub(in crate::node) fn abandon(&mut self, shards: u64, now_ms: i64) {
+        let mut left = Vec::new();
+        for (scope, entry) in &mut self.entries {
+            let before = entry.connections.len();
+            entry.connections.retain(|shard| shards & bit(*shard) == 0);
+            if entry.connections.len() < before {
+                entry.used_ms = now_ms;
+                left.push(*scope);
+            }
+        }
+        left.into_iter().for_each(|scope| self.queue(scope, now_ms));
     }
 
     /// What is known of a numbered publish: none, it is new. `is_same` judges what is remembered of its content.
@@ -153,7 +171,8 @@ impl Publishers {
         self.shares.add(owner);
         let known = VecDeque::new();
         let (known_from, window) = (u64::MAX, 0);
-        let entry = Publisher { owner, connections: 0, used_ms: now_ms, is_queued: false, known_from, window, known };
+        let entry =
+            Publisher { owner, connections: Vec::new(), used_ms: now_ms, is_queued: false, known_from, window, known };
         self.entries.insert(scope, entry);
         self.queue(scope, now_ms);
         Ok(())
@@ -167,7 +186,7 @@ impl Publishers {
             self.idle.pop_front();
             let Some(entry) = self.entries.get_mut(&scope) else { continue };
             entry.is_queued = false;
-            if entry.connections > 0 {
+            if !entry.connections.is_empty() {
                 continue;
             }
             let used_ms = entry.used_ms;
@@ -202,18 +221,18 @@ impl Node {
     pub fn attach_publisher(
         &mut self,
         holder: &Holder,
-        origin: u64,
+        (shard, origin): (u8, u64),
         publisher: &str,
         first: Option<u64>,
         now: Now,
     ) -> Option<u128> {
         let scope = self.keys.scope_of_publisher(holder, publisher);
         let (owner, bounds) = (self.owner_of(holder, origin), self.publisher_bounds());
-        self.publishers.attach(scope, owner, first, now.mono_ms as i64, bounds).then_some(scope)
+        self.publishers.attach(scope, (shard, owner), first, now.mono_ms as i64, bounds).then_some(scope)
     }
 
     /// A connection of it has ended.
-    pub fn detach_publisher(&mut self, scope: u128, now: Now) {
-        self.publishers.detach(scope, now.mono_ms as i64);
+    pub fn detach_publisher(&mut self, scope: u128, shard: u8, now: Now) {
+        self.publishers.detach(scope, shard, now.mono_ms as i64);
     }
 }

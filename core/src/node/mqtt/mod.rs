@@ -305,6 +305,17 @@ impl Node {
         }
     }
 
+    /// These shards gave up: of their clients stays what the journal holds.
+    pub(in crate::node) fn abandon_clients(&mut self, shards: u64, now: Now) {
+        let of = |client: &Client| client.owner.filter(|owner| shards & bit(owner.shard()) != 0);
+        let is_noted = |client: &Client| client.has_note || client.has_will_note;
+        let clients = self.clients.by_id.iter().filter(|(_, client)| !is_noted(client));
+        let gone: Vec<_> = clients.filter_map(|(id, client)| Some((Arc::clone(id), of(client)?))).collect();
+        for (id, owner) in gone {
+            self.release(&id, owner, None, None, 0, now);
+        }
+    }
+
     /// What a shard has to do for its clients, appended to `into`.
     pub fn take_mail(&mut self, shard: u8, into: &mut Vec<Mail>) {
         if let Some(mail) = self.clients.mail.get_mut(&shard) {

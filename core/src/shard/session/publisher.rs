@@ -30,9 +30,10 @@ impl Shard {
         let origin = if access.is_anonymous { origin } else { 0 };
         let mut node = lock(&self.node);
         // Who connects again as another is another publisher.
-        let scope = node.attach_publisher(&access.holder, origin, &publisher.name, publisher.first, self.now);
+        let scope =
+            node.attach_publisher(&access.holder, (self.index, origin), &publisher.name, publisher.first, self.now);
         if let Some(before) = std::mem::replace(&mut publisher.scope, scope) {
-            node.detach_publisher(before, self.now);
+            node.detach_publisher(before, self.index, self.now);
         }
         publisher.scope.is_none()
     }
@@ -56,7 +57,7 @@ impl Shard {
 
     fn detach(&mut self, scope: Option<u128>) {
         if let Some(scope) = scope {
-            lock(&self.node).detach_publisher(scope, self.now);
+            lock(&self.node).detach_publisher(scope, self.index, self.now);
         }
     }
 }

@@ -263,3 +263,17 @@ fn a_takeover_needs_no_second_place() {
     world.turn_all();
     assert_eq!(taken(&mut world, new)[2..4], [1, 0], "it has the session of the connection that it ended");
 }
+
+#[test]
+fn a_shard_that_gave_up_gives_back_the_places_of_its_sessions() {
+    let mut settings = settings();
+    settings.limits.mqtt_sessions_max = 1;
+    let mut world = World::new(settings, 1, false);
+    let place = come(&mut world, 1, &connect_with("c", false), &all());
+    assert_eq!(taken(&mut world, place)[2..4], [0, 0]);
+    let mut node = world.node.lock().unwrap();
+    assert_eq!(node.totals().mqtt_sessions, 1);
+    node.abandon(0);
+    node.sweep(world.now);
+    assert_eq!(node.totals().mqtt_sessions, 0);
+}

@@ -10,6 +10,7 @@ mod owed;
 mod publisher;
 mod shares;
 mod subscriber;
+mod wills;
 
 use std::collections::BTreeMap;
 
