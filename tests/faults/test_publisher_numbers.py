@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from godwit.client import AnswerLost, Client, Settings
 from godwit.client.codec.encodings import EncodingName
+from tests.faults.kept import read_all
 from tests.node_process import NodeProcess, running_node
 from tests.raw_client import raw_client
 
 OTHERS = 110_000  # more than idempotency_keys_max remembers
 BATCH = 1_000
+KILLS = 3
 QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20)
 
 
@@ -118,3 +121,29 @@ async def test_a_publish_that_a_node_of_no_memory_cannot_know_is_sent_anew_or_ra
         published = await publishes[1]
         assert published.position is not None and published.position.sequence == 1
         assert not published.is_duplicate
+
+
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_a_publish_is_one_message_when_its_answer_is_lost_and_the_node_killed(
+    tmp_path: Path, encoding: EncodingName
+) -> None:
+    settings: dict[str, object] = {"node.data_directory": tmp_path}
+    async with asyncio.timeout(100), AsyncExitStack() as nodes:
+        node = await nodes.enter_async_context(running_node(settings))
+        async with line_to(node) as line, Client(line.url, encoding=encoding, settings=QUICK) as client:
+            await client.publish("/a", 0, ack="disk")
+            for number in range(1, KILLS + 1):
+                line.withheld.clear()
+                line.is_mute = True
+                publish = asyncio.create_task(client.publish("/a", number, ack="disk"))
+                await line.withheld.wait()
+                line.is_down = True
+                await node.kill()
+                line.cut()
+                line.node = node = await nodes.enter_async_context(running_node(settings))
+                line.is_mute = line.is_down = False
+                published = await publish
+                assert published.is_duplicate
+            await client.publish("/a", KILLS + 1)
+        kept = await read_all(node, "/a")
+    assert [content for _, content in kept] == list(range(KILLS + 2))
