@@ -36,7 +36,11 @@ READ_BYTES = 65_536
 @click.option("--text", "kind", flag_value=Kind.TEXT.value, help="The content is text, also where it could be JSON.")
 @click.option("--bytes", "kind", flag_value=Kind.BYTES.value, help="The content is bytes, as they come.")
 @click.option("--retain/--no-retain", default=None, help="Whether it becomes the subject's snapshot (it does).")
-@click.option("--merge/--no-merge", default=None, help="Merge the members of a JSON object into the snapshot.")
+@click.option(
+    "--merge/--no-merge",
+    default=None,
+    help="Merge the members of a JSON object into the snapshot; what is not JSON is refused.",
+)
 @click.option("--standard", is_flag=True, help="Not guaranteed: no position, kept nowhere.")
 @click.option("--key", help="Idempotency key, for one message: what was published under it is not published again.")
 @click.option("--reply-to", metavar="SUBJECT", help="Where answers are expected.")
@@ -67,6 +71,10 @@ async def publish_all(
 ) -> int:
     if key is not None and content is None:
         raise click.UsageError("--key is for one message, and standard input may hold many")
+    if merge:
+        if kind not in (None, Kind.JSON):
+            raise click.UsageError(f"--merge is for JSON objects, and --{kind} says otherwise")
+        kind = Kind.JSON.value  # what is mistyped would replace the snapshot as text
     check_selector("SUBJECT", subject, check_subject)
     options = {
         "retain": retain,
@@ -134,7 +142,8 @@ class _Sender:
 
     async def _send(self, piece: bytes) -> Published:
         content = read_content(piece, self._kind)
-        if self._kind is None and isinstance(content, str) and content[:1] in ("{", "[") and not self._has_warned:
+        looks_like_json = type(content) is str and content[:1] in ("{", "[")  # JsonText is a str, too
+        if self._kind is None and looks_like_json and not self._has_warned:
             self._has_warned = True
             _warn(f"{self._subject}: content that begins with {content[0]} is not valid JSON: it is published as text")
         try:

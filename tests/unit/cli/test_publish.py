@@ -32,6 +32,20 @@ async def test_a_message_is_published_and_its_position_printed() -> None:
     assert outcome.exit_code == 0 and outcome.stdout.split()[0] == "/a/b" and "." in outcome.stdout.split()[1]
     [command] = [heard for heard in peer.heard if "publish" in heard]
     assert command["publish"] == "/a/b" and command["content"] == {"n": 1.1}
+    assert not outcome.stderr
+
+
+async def test_a_mistyped_patch_is_refused_and_replaces_nothing() -> None:
+    async with Peer() as peer:
+        outcome = await invoke(peer, "/a", '{"n":1', "--merge")
+    assert outcome.exit_code == 1 and "the content is not JSON" in outcome.stderr
+    assert not [heard for heard in peer.heard if "publish" in heard]
+
+
+@pytest.mark.parametrize("kind", ["--text", "--bytes"])
+def test_a_patch_of_another_kind_is_refused(kind: str) -> None:
+    outcome = CliRunner().invoke(publish, ["/a", "x", "--merge", kind])
+    assert outcome.exit_code == 2 and f"{kind} says otherwise" in outcome.output
 
 
 @pytest.fixture
