@@ -1,20 +1,26 @@
-"""What a tenant may use, what a test key reaches, and dead letters of one notification over several pages."""
+"""What a tenant may use and how long it is kept, what a test key reaches, and dead letters over several pages."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 from godwit.dispatch.api.rates import AcceptRates
 from godwit.dispatch.errors import RequestRefused
+from godwit.dispatch.model import Options, Quotas
+from godwit.dispatch.stores.sqlite import accept, contents, jobs, receivers, retention, tenants
+from godwit.dispatch.stores.sqlite.accept import Draft
+from godwit.dispatch.stores.sqlite.schema import TABLES
 from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_policies import FAST, list_rows
 from tests.dispatch.test_tenants import make_key
 
 DEADLINE_S = 60
+NOW_MS = 1_767_225_600_000
 BAD = {"channel": "webhook", "value": "https://content.sandbox.invalid/"}
 HI = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "hi"}}
 
@@ -68,7 +74,7 @@ async def test_a_write_beyond_a_quota_is_refused_and_harms_no_other_tenant(dispa
                 pass
         assert (await dispatch.api("PUT", "/v1/notifications/n3", HI, key=key))[1]["code"] == 4330
         _, told = await dispatch.api("GET", "/v1/tenants/shop", key=key)
-        assert told["usage"] == {"receivers": 1, "stored_bytes": 28, "deliveries_today": 2}
+        assert told["usage"] == {"receivers": 1, "stored_bytes": 44, "deliveries_today": 2}
         assert (await dispatch.api("PUT", "/v1/notifications/n1", HI))[0] == 202
         assert (await dispatch.api("PUT", "/v1/tenants/shop", {"quotas": {}}, key=key))[1]["code"] == 4304
 
@@ -104,6 +110,9 @@ async def test_a_test_key_reaches_the_sandbox_only(tmp_path: Path, runtime: Path
         }
         hook = await both.api("PUT", "/v1/webhooks/w", {"url": "https://example.com/"}, key=key)
         assert hook[1]["code"] == 4331
+        assert (await both.api("PUT", "/v1/webhooks/w", {"url": "https://ok.sandbox.invalid/"}))[0] == 201
+        for path, body in (("/v1/dead-letters/replay", {}), ("/v1/webhooks/w/replay", {"after": 0})):
+            assert (await both.api("POST", path, body, key=key))[1]["code"] == 4331, path
         _, made = await both.api("POST", "/v1/keys", {"scopes": ["send"]}, key=key)
         assert made["test"], "a test key makes test keys"
 
@@ -126,3 +135,72 @@ async def test_dead_letters_of_one_notification_are_all_listed(tmp_path: Path, r
         assert sorted(seen) == sorted(names)
         for forged in ("x", "1.2.3", "1.2.a.b", f"{'9' * 30}.1.webhook.1"):
             assert (await both.api("GET", f"/v1/dead-letters?after={forged}"))[1]["code"] == 4300
+
+
+def open_store(**quotas: int) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(TABLES)
+    tenants.put_tenant(database, "t", Quotas(**quotas))
+    return database
+
+
+def test_one_new_receiver_too_many_harms_no_other_item_of_a_batch() -> None:
+    database = open_store(receivers=1)
+    drafts = [Draft("t", name, b"f", b"{}", (name,), ((name, b"{}"),), True, 10**13) for name in ("a", "b")]
+    drafts.append(Draft("t", "c", b"f", b"{}", ("a",), (), True, 10**13))
+    told = accept.accept_all(database, drafts, NOW_MS)
+    assert [bool(one.quota) for one in told] == [False, True, False]
+    assert database.execute("SELECT id FROM notification ORDER BY id").fetchall() == [("a",), ("c",)]
+
+
+def test_stored_bytes_count_all_that_is_stored_and_are_given_back() -> None:
+    database = open_store(stored_bytes=1_000)
+    receivers.put_receiver(database, "t", "ann", b"{}", 1)
+    rendered = (("", "es", b"x" * 300), ("email", "", b"y" * 300))
+    draft = Draft(
+        "t", "n", b"f", b"z" * 100, ("ann",), (), True, NOW_MS, options=Options(critical=True), rendered=rendered
+    )
+    assert not accept.accept(database, draft, NOW_MS).quota
+    found = tenants.read_tenant(database, "t", NOW_MS)
+    assert found is not None and found[1].stored_bytes > 700
+    assert accept.accept(database, draft._replace(id="m"), NOW_MS).quota, "the rendered locales count"
+    while retention.forget_old(database, NOW_MS + 1, 100):
+        pass
+    found = tenants.read_tenant(database, "t", NOW_MS)
+    assert found is not None and found[1].stored_bytes == 0
+
+
+def test_deliveries_beyond_the_days_quota_wait_for_the_next_day() -> None:
+    database = open_store(deliveries_per_day=3)
+    names = tuple(f"r{number}" for number in range(5))
+    for name in names:
+        receivers.put_receiver(database, "t", name, b"{}", 1)
+        receivers.put_address(database, "t", name, "w", "webhook", "https://a.example/")
+    accept.accept(database, Draft("t", "n", b"f", b"{}", names, (), False, 10**13), NOW_MS)
+    accept.route(database, ["webhook"], NOW_MS, 9)
+    for now_ms, made in ((NOW_MS, 3), (NOW_MS + tenants.DAY_MS, 5)):
+        while (job := jobs.claim_job(database, "webhook", "t", now_ms, 1_000)) is not None:
+            jobs.commit_page(database, job, jobs.read_page(database, job, 100, now_ms), now_ms + 1_000, now_ms)
+        assert database.execute("SELECT count(*) FROM delivery").fetchone() == (made,)
+
+
+def test_old_versions_of_a_template_go() -> None:
+    database = open_store()
+    for number in range(contents.VERSIONS_MAX + 5):
+        contents.put_template(database, "t", "x", b"%d" % number, b"[]", 1)
+    assert contents.list_templates(database, "t") == [("x", contents.VERSIONS_MAX + 5)]
+    assert database.execute("SELECT count(*), min(version) FROM template").fetchone() == (contents.VERSIONS_MAX, 6)
+
+
+def test_the_receiver_of_an_address_goes_with_its_last_notification() -> None:
+    database = open_store()
+    name = receivers.ADDRESS_PREFIX + "0"
+    for number, expires_ms in enumerate((NOW_MS, NOW_MS + 5_000)):
+        options = Options(channel="email")
+        draft = Draft("t", f"n{number}", b"f", b"{}", (name,), ((name, b"{}"),), True, expires_ms, options=options)
+        accept.accept(database, draft._replace(address=("email", "a@a.example")), NOW_MS)
+    for before_ms, left in ((NOW_MS + 1_000, 1), (NOW_MS + 6_000, 0)):
+        while retention.forget_old(database, before_ms, 100):
+            pass
+        assert database.execute("SELECT count(*) FROM receiver").fetchone() == (left,)
+        assert database.execute("SELECT count(*) FROM address").fetchone() == (left,)

@@ -19,6 +19,7 @@ from ..errors import RequestRefused
 from ..model import Options, Priority, Step
 from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
+from ..stores.sqlite.receivers import ADDRESS_PREFIX
 from .bodies import LocalTime, NewReceiver, NotificationBody, Policy, Recipients
 from .receivers import check_receiver
 
@@ -96,7 +97,7 @@ def _read_recipients(to: Recipients, limits: DispatchLimits) -> _Recipients:
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/to")
     if to.address is not None:
         address = (to.address.channel, to.address.value)
-        name = "address:" + hashlib.sha256("\0".join(address).encode()).hexdigest()[:32]
+        name = ADDRESS_PREFIX + hashlib.sha256("\0".join(address).encode()).hexdigest()[:32]
         return _Recipients((name,), ((name, b"{}"),), is_single=True, address=address)
     if isinstance(to.receiver, NewReceiver):
         check_receiver(to.receiver, "/to/receiver")

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ...codes import DispatchCode
+from ...errors import RequestRefused
 from ...model import Options, Priority, State
 from .deciding import find_category, read_options
 from .groups import find_group
-from .receivers import find_receiver, find_receivers, put_address, put_receiver, take_number
+from .receivers import find_receiver, find_receivers, keep_until, put_address, put_receiver, take_number
 from .tenants import find_exceeded, take_bytes
 
 PAST_MS_MAX = 60_000
@@ -96,20 +98,23 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
         return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
     if draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
         return Accepted(draft.id, is_past=True)
-    if quota := find_exceeded(connection, draft.tenant, len(draft.body), now_ms):
+    options = b"" if draft.options == Options() else msgspec.json.encode(draft.options)
+    size = len(draft.body) + len(options) + sum(len(content) for _, _, content in draft.rendered)
+    if quota := find_exceeded(connection, draft.tenant, size + 8 * len(set(draft.receivers)), now_ms):
         return Accepted(draft.id, quota=quota)
     for name, attributes in draft.new_receivers:
         if attributes != b"{}" or find_receiver(connection, draft.tenant, name) is None:  # an id alone changes nothing
             put_receiver(connection, draft.tenant, name, attributes, now_ms)
     if draft.address is not None:
         put_address(connection, draft.tenant, draft.receivers[0], "address", *draft.address)
+        keep_until(connection, draft.tenant, draft.receivers[0], _find_expiry(connection, draft))
     rids, unknown = find_receivers(connection, draft.tenant, draft.receivers)
     if unknown and draft.is_single:
         return Accepted(draft.id, unknown=tuple(unknown))
     gid, version = (0, 0) if draft.group is None else find_group(connection, draft.tenant, draft.group) or (0, -1)
     if version < 0:
         return Accepted(draft.id, lacks_group=True)
-    take_bytes(connection, draft.tenant, len(draft.body))
+    take_bytes(connection, draft.tenant, size + 8 * len(rids))
     made = connection.execute(
         "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
         "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?, ?, ?, ?, ?)",
@@ -126,7 +131,7 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
             draft.due_ms,
             _find_expiry(connection, draft),
             int(draft.priority),
-            b"" if draft.options == Options() else msgspec.json.encode(draft.options),
+            options,
             draft.options.collapse_key,
         ),
     )
@@ -138,7 +143,22 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
 
 def accept_all(connection: sqlite3.Connection, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
     """Accepts several, in order; one that is refused stops no other."""
-    return [accept(connection, draft, now_ms) for draft in drafts]
+    return [_accept_alone(connection, draft, now_ms) for draft in drafts]
+
+
+def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
+    """A draft whose new receiver is one too many changes nothing."""
+    connection.execute("SAVEPOINT draft")
+    try:
+        accepted = accept(connection, draft, now_ms)
+    except RequestRefused as refused:
+        connection.execute("ROLLBACK TO draft")
+        if refused.code is not DispatchCode.QUOTA_EXCEEDED:
+            raise
+        accepted = Accepted(draft.id, quota=refused.detail)
+    finally:
+        connection.execute("RELEASE draft")
+    return accepted
 
 
 def _find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from ...pure.locales import choose_locale
 from .deciding import find_category, read_options, read_profile
 
+VERSIONS_MAX = 100
+"""How many versions of a template are kept: the last."""
+
 
 class LetterRow(NamedTuple):
     """A notification, as its channels see it, in one locale."""
@@ -57,13 +60,16 @@ def localize(connection: sqlite3.Connection, rid: int, nid: int, options: bytes 
 def put_template(
     connection: sqlite3.Connection, tenant: str, name: str, body: bytes, variables: bytes, now_ms: int
 ) -> int:
-    """Stores the next version, unless it is like the last one; its number."""
+    """Stores the next version, unless it is like the last one; its number. The oldest goes once there are too many."""
     last = find_template(connection, tenant, name, None)
     if last is not None and last.body == body:
         return last.version
     version = 1 if last is None else last.version + 1
     row = (tenant, name, version, body, variables, now_ms)
     connection.execute("INSERT INTO template VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.execute(
+        "DELETE FROM template WHERE tenant = ? AND name = ? AND version <= ?", (tenant, name, version - VERSIONS_MAX)
+    )
     return version
 
 

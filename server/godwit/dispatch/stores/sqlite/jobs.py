@@ -14,6 +14,7 @@ from .accept import unpack_numbers
 from .changes import Changes
 from .collapsing import supersede, take_value
 from .deciding import Facts, decide_all, read_facts, read_options, read_targets
+from .tenants import count_left, next_day_ms
 
 
 def list_due_tenants(connection: sqlite3.Connection, channel: str, now_ms: int) -> list[str]:
@@ -32,15 +33,22 @@ def claim_job(
     lease_ms: int,
     priority_max: int = Priority.BULK,
 ) -> Job | None:
-    """The most urgent due job, then the oldest, of one tenant or of any."""
+    """The most urgent due job, then the oldest, of one tenant or of any. Jobs of a tenant whose day is used up wait for the next."""
     which = "" if tenant is None else "AND tenant = ? "
-    row = connection.execute(
-        "SELECT nid FROM job WHERE channel = ? AND is_done = 0 AND lease_end_ms <= ? AND priority <= ? "
-        f"{which}ORDER BY priority, nid LIMIT 1",
-        (channel, now_ms, int(priority_max), *(() if tenant is None else (tenant,))),
-    ).fetchone()
-    if row is None:
-        return None
+    while True:
+        row = connection.execute(
+            "SELECT nid, tenant FROM job WHERE channel = ? AND is_done = 0 AND lease_end_ms <= ? AND priority <= ? "
+            f"{which}ORDER BY priority, nid LIMIT 1",
+            (channel, now_ms, int(priority_max), *(() if tenant is None else (tenant,))),
+        ).fetchone()
+        if row is None:
+            return None
+        if count_left(connection, row[1], now_ms) != 0:
+            break
+        connection.execute(
+            "UPDATE job SET lease_end_ms = ? WHERE channel = ? AND tenant = ? AND is_done = 0 AND lease_end_ms <= ?",
+            (next_day_ms(now_ms), channel, row[1], now_ms),
+        )
     lease_end_ms = now_ms + lease_ms
     found = connection.execute(
         "UPDATE job SET fence = fence + 1, lease_end_ms = ? WHERE nid = ? AND channel = ? "
@@ -48,7 +56,7 @@ def claim_job(
         (lease_end_ms, row[0], channel),
     ).fetchone()
     expires_ms, options = connection.execute(
-        "SELECT expires_ms, options FROM notification WHERE nid = ?", row
+        "SELECT expires_ms, options FROM notification WHERE nid = ?", row[:1]
     ).fetchone()
     name, cursor, fence, priority = found
     return Job(
@@ -58,7 +66,8 @@ def claim_job(
 
 def read_page(connection: sqlite3.Connection, job: Job, limit: int, now_ms: int) -> Page:
     """Receivers after the cursor that still exist, with their active addresses of the channel and the verdict on each."""
-    page, is_last = _read_numbers(connection, job, limit)
+    left = count_left(connection, job.tenant, now_ms)
+    page, is_last = _read_numbers(connection, job, limit if left is None else max(1, min(limit, left)))
     facts = read_facts(connection, job.nid)
     if not page or facts is None:
         return Page((), job.cursor, True)

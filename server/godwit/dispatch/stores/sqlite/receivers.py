@@ -76,6 +76,27 @@ def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attribu
     return True
 
 
+ADDRESS_PREFIX = "address:"
+"""How a receiver is named that stands for an address without a receiver of its own. It has no inbox: its epoch says when it may go."""
+
+
+def keep_until(connection: sqlite3.Connection, tenant: str, name: str, until_ms: int) -> None:
+    """The receiver of an address is needed at least until a notification expires."""
+    connection.execute(
+        "UPDATE receiver SET epoch = max(epoch, ?) WHERE tenant = ? AND name = ?", (until_ms, tenant, name)
+    )
+
+
+def forget_address(connection: sqlite3.Connection, rid: int, before_ms: int) -> None:
+    """Deletes the receiver of an address, unless a notification that expires later needs it."""
+    row = connection.execute(
+        "SELECT tenant, name FROM receiver WHERE rid = ? AND substr(name, 1, ?) = ? AND epoch < ?",
+        (rid, len(ADDRESS_PREFIX), ADDRESS_PREFIX, before_ms),
+    ).fetchone()
+    if row is not None:
+        delete_receiver(connection, *row)
+
+
 def read_receiver(
     connection: sqlite3.Connection, tenant: str, name: str
 ) -> tuple[ReceiverRow, list[AddressRow]] | None:

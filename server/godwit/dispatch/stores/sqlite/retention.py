@@ -9,8 +9,11 @@ from __future__ import annotations
 import sqlite3
 
 from ...model import Flag
+from .accept import unpack_numbers
+from .deciding import read_options
 from .feed.events import forget_events
 from .feed.hooks import forget_letters
+from .receivers import forget_address
 from .tenants import give_bytes_back
 
 
@@ -38,10 +41,15 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
         ).rowcount
         rows += gone
         if connection.execute("SELECT 1 FROM delivery WHERE nid = ? LIMIT 1", (nid,)).fetchone() is None:
-            tenant, size = connection.execute(
-                "SELECT tenant, length(body) FROM notification WHERE nid = ?", (nid,)
+            tenant, size, targets, options = connection.execute(
+                "SELECT tenant, length(body) + length(targets) + length(options) + coalesce((SELECT sum(length(body)) "
+                "FROM rendered WHERE rendered.nid = notification.nid), 0), targets, options FROM notification WHERE nid = ?",
+                (nid,),
             ).fetchone()
             give_bytes_back(connection, tenant, size)
+            if read_options(options).channel:
+                for rid in unpack_numbers(targets):
+                    forget_address(connection, rid, before_ms)
             for table in ("job", "route", "latest", "sent_value", "rendered", "delivery_count", "notification"):
                 rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
     return rows

@@ -17,6 +17,7 @@ from .changes import Changes
 from .deciding import Facts, decide_all, read_facts, read_targets
 from .fanout import NEXT_STEP
 from .jobs import insert_delivery
+from .tenants import count_left, next_day_ms
 
 _REACHED = {"seen": Flag.SEEN | Flag.READ, "read": Flag.READ, "confirmed": Flag.CONFIRMED}
 
@@ -65,6 +66,10 @@ def _advance(
     )
     if following is None:  # nothing comes after it: what waits or is tried again still goes out
         return _finish(connection, route)
+    if count_left(connection, facts.tenant, changes.now_ms) == 0:
+        due_ms = next_day_ms(changes.now_ms)
+        connection.execute("UPDATE route SET due_ms = ? WHERE nid = ? AND rid = ?", (due_ms, *route))
+        return ""
     _cancel_unsent(connection, route, step.channel, rows, changes)
     return _begin(connection, facts, route, following, changes)
 

@@ -26,11 +26,12 @@ class Usage(NamedTuple):
 
 
 def put_tenant(connection: sqlite3.Connection, name: str, quotas: Quotas | None = None) -> bool:
-    """Creates a tenant, or sets its quotas; whether it is new."""
+    """Creates a tenant, or sets its quotas; whether it is new. Jobs that wait for the next day are looked at again."""
     packed = msgspec.json.encode(quotas or Quotas())
     made = connection.execute("INSERT OR IGNORE INTO tenant VALUES (?, ?, 0, 0, 0, 0)", (name, packed))
     if not made.rowcount and quotas is not None:
         connection.execute("UPDATE tenant SET quotas = ? WHERE name = ?", (packed, name))
+        connection.execute("UPDATE job SET lease_end_ms = 0 WHERE tenant = ? AND is_done = 0", (name,))
     return made.rowcount == 1
 
 
@@ -64,6 +65,19 @@ def find_exceeded(connection: sqlite3.Connection, tenant: str, size: int, now_ms
     if 0 < quotas.deliveries_per_day <= usage.deliveries_today:
         return f"the tenant may make {quotas.deliveries_per_day:,} deliveries a day"
     return ""
+
+
+def count_left(connection: sqlite3.Connection, tenant: str, now_ms: int) -> int | None:
+    """How many deliveries a tenant may still make today; None: as many as it likes."""
+    found = read_tenant(connection, tenant, now_ms)
+    if found is None or not found[0].deliveries_per_day:
+        return None
+    return max(0, found[0].deliveries_per_day - found[1].deliveries_today)
+
+
+def next_day_ms(now_ms: int) -> int:
+    """When the next day begins (UTC)."""
+    return (now_ms // DAY_MS + 1) * DAY_MS
 
 
 def take_bytes(connection: sqlite3.Connection, tenant: str, size: int) -> None:
