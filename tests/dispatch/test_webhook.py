@@ -15,7 +15,9 @@ from aiohttp import web
 from cloudevents.v1.http import from_http
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from godwit.dispatch.channels.webhook import http
 from godwit.dispatch.channels.webhook.targets import PrivateTarget, check_url, may_reach
+from godwit.dispatch.model import Result
 from tests.dispatch.conftest import Running, running
 
 DEADLINE_S = 60
@@ -180,6 +182,23 @@ def test_private_targets_hold_networks_and_ports() -> None:
     assert not any(may_reach(ip_address(host), port, one) for host, port in refused.items())
     assert not may_reach(ip_address("169.254.169.254"), 80, (PrivateTarget.parse("0.0.0.0/0"),))
     assert check_url("https://example.com/hook", ()) == ""
+
+
+def test_a_host_that_no_name_can_be_is_refused() -> None:
+    for host in ("a..b", ".a.example", f"{'x' * 64}.example"):
+        assert check_url(f"https://{host}/", ()), host
+    for host in ("a.example", "a.example.", f"{'x' * 63}.example", "[2606:4700::1]"):
+        assert not check_url(f"https://{host}/", ()), host
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'x' * 64}.example"])
+async def test_a_post_to_a_host_that_no_name_can_be_raises_nothing(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "check_url", lambda url, private: "")  # an address that was stored before it was checked
+    poster = http.HttpPoster((), sends_max=1, timeout_ms=1_000)
+    try:
+        assert (await poster.post(f"https://{host}/", b"{}", {}))[0] is Result.CONTENT
+    finally:
+        await poster.close()
 
 
 async def test_a_dead_letter_is_listed_and_sent_again_on_replay(tmp_path: Path, runtime: Path) -> None:
