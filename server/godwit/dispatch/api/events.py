@@ -65,7 +65,7 @@ class EventApi:
         ]
 
     async def get_events(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "events")
+        tenant = await self._keys.read_tenant(request, "events")
         after = read_number(request, "after")
         limit = min(read_number(request, "limit", 100), EVENTS_PAGE_MAX) or 1
         types = _read_types([text for text in request.query.get("types", "").split(",") if text])
@@ -87,12 +87,12 @@ class EventApi:
 
     async def make_token(self, request: web.Request) -> web.Response:
         """For `/$dispatch/TENANT/**` on the node: live counts."""
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         token, expires_ms = self._signing.sign_live(tenant, self._limits.receiver_token_ms)
         return answer({"token": token, "expires_ms": expires_ms})
 
     async def list_webhooks(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         found = await self._store.reader.run(lambda connection: hooks.list_hooks_of(connection, tenant))
         return answer({"webhooks": [_show_hook(hook) for hook in found]})
 
@@ -103,7 +103,7 @@ class EventApi:
         return answer({**_show_hook(hook), "rejected": [dict(zip(names, letter, strict=True)) for letter in letters]})
 
     async def put_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_live(request), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
         body, _ = read_body(await request.read(), WebhookBody)
         types = _read_types(body.types)
         try:
@@ -117,14 +117,14 @@ class EventApi:
         return answer({**shown, "secret": hook.secret} if is_new else shown, 201 if is_new else 200)
 
     async def delete_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
         if not await self._store.writer.run(lambda connection: hooks.delete_hook(connection, tenant, name)):
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
         return web.Response(status=204)
 
     async def test_webhook(self, request: web.Request) -> web.Response:
         """Sends one event at once; what the endpoint answered."""
-        await self._read_live(request)
+        await self._keys.read_live(request, "manage")
         hook = await self._find(request, "manage")
         name = f"test_{now_ms()}"
         body = make_event(hook.tenant, name, "webhook.test", now_ms(), {})
@@ -132,14 +132,14 @@ class EventApi:
         return answer({"result": str(result), "detail": detail})
 
     async def rotate_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
         hook = await self._store.writer.run(lambda connection: hooks.rotate(connection, tenant, name, now_ms()))
         if hook is None:
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
         return answer({**_show_hook(hook), "secret": hook.secret, "old_secret_until_ms": hook.old_until_ms})
 
     async def replay_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_live(request), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
         body, _ = read_body(await request.read(), ReplayEventsBody)
         if not await self._store.writer.run(lambda connection: hooks.replay(connection, tenant, name, body.after)):
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
@@ -157,23 +157,11 @@ class EventApi:
         return await self._store.reader.run(read)
 
     async def _find(self, request: web.Request, scope: str) -> hooks.Hook:
-        tenant, name = await self._read_tenant(request, scope), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_tenant(request, scope), read_name(request, "webhook", self._limits)
         found = await self._store.reader.run(lambda connection: hooks.list_hooks_of(connection, tenant, name))
         if not found:
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
         return found[0]
-
-    async def _read_live(self, request: web.Request) -> str:
-        """A tenant whose key may reach real endpoints."""
-        authorization = request.headers.get("Authorization", "")
-        caller = await self._keys.read_caller(authorization, request.remote or "", "manage")
-        if caller.is_test:
-            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
-        return caller.tenant
-
-    async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        authorization = request.headers.get("Authorization", "")
-        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
 
 
 def _show_event(row: EventRow) -> dict[str, Any]:

@@ -106,6 +106,4 @@ class GroupApi:
         return answer({"id": name, "version": body.version})
 
     async def _read_names(self, request: web.Request, scope: str) -> tuple[str, str]:
-        authorization = request.headers.get("Authorization", "")
-        caller = await self._keys.read_caller(authorization, request.remote or "", scope)
-        return caller.tenant, read_name(request, "group", self._limits)
+        return await self._keys.read_tenant(request, scope), read_name(request, "group", self._limits)

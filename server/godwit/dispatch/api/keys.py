@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from aiohttp import web
+
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 
@@ -66,6 +68,21 @@ class KeyRing:
         if scope not in caller.scopes and not is_admin:
             raise RequestRefused(DispatchCode.SCOPE_MISSING, f"this request needs the scope {scope!r}")
         return caller
+
+    async def read_request(self, request: web.Request, scope: str) -> Caller:
+        """Who makes a request; raises RequestRefused."""
+        return await self.read_caller(request.headers.get("Authorization", ""), request.remote or "", scope)
+
+    async def read_tenant(self, request: web.Request, scope: str) -> str:
+        """For which tenant a request is made; raises RequestRefused."""
+        return (await self.read_request(request, scope)).tenant
+
+    async def read_live(self, request: web.Request, scope: str) -> str:
+        """The tenant of a key that may reach real endpoints; raises RequestRefused."""
+        caller = await self.read_request(request, scope)
+        if caller.is_test:
+            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
+        return caller.tenant
 
     def forget(self, digest: bytes) -> None:
         """A key that was deleted is not remembered."""

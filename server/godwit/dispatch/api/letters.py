@@ -42,14 +42,14 @@ class LetterApi:
         ]
 
     async def cancel(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "send")
+        tenant = await self._keys.read_tenant(request, "send")
         name = request.match_info["id"]
         count = await self._cancel(tenant, name)
         return answer({"id": name, "state": "cancelled", "cancelled": count})
 
     async def recall(self, request: web.Request) -> web.Response:
         """Cancels, and withdraws the items that are in inboxes, a page at a time."""
-        tenant = await self._read_tenant(request, "send")
+        tenant = await self._keys.read_tenant(request, "send")
         name, recalled = request.match_info["id"], 0
         count = await self._cancel(tenant, name)
         while items := await self._store.writer.run(
@@ -67,7 +67,7 @@ class LetterApi:
         return count
 
     async def list_dead(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         reason, after = request.query.get("reason"), _read_cursor(request.query.get("after", "0.0..0"))
         letters, following = await self._store.reader.run(
             lambda connection: ending.list_dead(connection, tenant, reason, after, LETTERS_PAGE)
@@ -81,7 +81,7 @@ class LetterApi:
 
     async def replay(self, request: web.Request) -> web.Response:
         """At most `limit` of them at once, so that a replay has a rate."""
-        tenant = await self._read_live(request)
+        tenant = await self._keys.read_live(request, "send")
         body, _ = read_body(await request.read() or b"{}", ReplayBody)
         now_ms = time.time_ns() // 1_000_000
         expires_ms = now_ms + self._limits.expires_ms
@@ -91,18 +91,6 @@ class LetterApi:
             )
         )
         return answer({"replayed": count}, 202)
-
-    async def _read_live(self, request: web.Request) -> str:
-        """A tenant whose key may reach real endpoints: what failed may be of a live key."""
-        authorization = request.headers.get("Authorization", "")
-        caller = await self._keys.read_caller(authorization, request.remote or "", "send")
-        if caller.is_test:
-            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
-        return caller.tenant
-
-    async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        authorization = request.headers.get("Authorization", "")
-        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
 
 
 def _read_cursor(text: str) -> DeliveryKey:

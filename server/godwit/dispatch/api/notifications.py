@@ -61,7 +61,7 @@ class NotificationApi:
         ]
 
     async def post(self, request: web.Request) -> web.Response:
-        caller = await self._read_caller(request, "send")
+        caller = await self._keys.read_request(request, "send")
         tenant = caller.tenant
         key = request.headers.get("Idempotency-Key")
         if key is not None and not 1 <= len(key) <= self._limits.name_characters_max:
@@ -71,11 +71,11 @@ class NotificationApi:
         return await self._accept(request, caller, name)
 
     async def put(self, request: web.Request) -> web.Response:
-        caller = await self._read_caller(request, "send")
+        caller = await self._keys.read_request(request, "send")
         return await self._accept(request, caller, read_name(request, "id", self._limits))
 
     async def get(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         name = request.match_info["id"]
         row = await self._store.reader.run(lambda connection: read_notification(connection, tenant, name))
         if row is None:
@@ -93,7 +93,7 @@ class NotificationApi:
         return answer({**shown, "receivers": row.receivers, "counts": show_counts(row)})
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         name, after = request.match_info["id"], read_number(request, "after")
         found = await self._store.reader.run(
             lambda connection: read_deliveries(connection, tenant, name, after, DELIVERIES_PAGE)
@@ -102,13 +102,6 @@ class NotificationApi:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
         rows, following = found
         return answer({"deliveries": [row._asdict() for row in rows], "after": following})
-
-    async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        return (await self._read_caller(request, scope)).tenant
-
-    async def _read_caller(self, request: web.Request, scope: str) -> Caller:
-        authorization = request.headers.get("Authorization", "")
-        return await self._keys.read_caller(authorization, request.remote or "", scope)
 
     async def _accept(self, request: web.Request, caller: Caller, name: str) -> web.Response:
         body, fingerprint = read_body(await request.read(), NotificationBody)
@@ -142,7 +135,7 @@ class NotificationApi:
 
     async def post_batch(self, request: web.Request) -> web.Response:
         """An array, or one object a line; a result for each, in their order."""
-        caller = await self._read_caller(request, "send")
+        caller = await self._keys.read_request(request, "send")
         now_ms = time.time_ns() // 1_000_000
         results: list[Draft | dict[str, Any]] = []
         items = read_items(await request.read(), self._limits.batch_notifications_max)
@@ -173,7 +166,7 @@ class NotificationApi:
 
     async def check(self, request: web.Request) -> web.Response:
         """What would happen, without its happening."""
-        caller = await self._read_caller(request, "send")
+        caller = await self._keys.read_request(request, "send")
         body, fingerprint = read_body(await request.read(), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
         draft = await self._make_draft(caller, "", body, fingerprint, now_ms)

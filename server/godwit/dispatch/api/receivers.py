@@ -52,7 +52,7 @@ class ReceiverApi:
         ]
 
     async def put(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
         body, _ = read_body(await request.read() or b"{}", ReceiverBody)
         check_receiver(body)
@@ -63,7 +63,7 @@ class ReceiverApi:
         return answer({"id": name}, 201 if is_new else 200)
 
     async def get(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         name = read_name(request, "receiver", self._limits)
         found = await self._store.reader.run(lambda connection: receivers.read_receiver(connection, tenant, name))
         if found is None:
@@ -73,7 +73,7 @@ class ReceiverApi:
         return answer({"id": row.name, **msgspec.json.decode(row.attributes), "addresses": shown})
 
     async def delete(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
         if not await self._store.writer.run(lambda connection: receivers.delete_receiver(connection, tenant, name)):
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
@@ -81,7 +81,7 @@ class ReceiverApi:
         return web.Response(status=204)
 
     async def put_address(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
         body, _ = read_body(await request.read(), AddressBody)
         self._check_address(body.channel, body.value)
@@ -95,7 +95,7 @@ class ReceiverApi:
 
     async def delete_address(self, request: web.Request) -> web.Response:
         """What is queued for the address fails."""
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
         if not await self._store.writer.run(
             lambda connection: receivers.delete_address(connection, tenant, receiver, name)
@@ -125,7 +125,7 @@ class ReceiverApi:
 
     async def import_lines(self, request: web.Request) -> web.Response:
         """Creates or replaces receivers and their addresses, line by line."""
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         now_ms = time.time_ns() // 1_000_000
 
         async def store(chunk: list[tuple[int, ImportedReceiver]]) -> None:
@@ -150,17 +150,13 @@ class ReceiverApi:
         return True
 
     async def make_token(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
         found = await self._store.reader.run(lambda connection: receivers.find_receiver(connection, tenant, name))
         if found is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         token, expires_ms = self._signing.sign_receiver(tenant, name, self._limits.receiver_token_ms)
         return answer({"token": token, "expires_ms": expires_ms})
-
-    async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        authorization = request.headers.get("Authorization", "")
-        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
 
 
 def check_receiver(body: ReceiverBody, where: str = "") -> None:

@@ -39,12 +39,12 @@ class TemplateApi:
         ]
 
     async def list_all(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         rows = await self._store.reader.run(lambda connection: contents.list_templates(connection, tenant))
         return answer({"templates": [{"id": name, "version": version} for name, version in rows]})
 
     async def get(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "read"), read_name(request, "template", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "read"), read_name(request, "template", self._limits)
         version = read_number(request, "version", 0) or None
         row = await self._find(tenant, name, version)
         variables = msgspec.Raw(row.variables)
@@ -52,7 +52,7 @@ class TemplateApi:
 
     async def put(self, request: web.Request) -> web.Response:
         """Stores a version, once it is known to be Liquid."""
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "template", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "template", self._limits)
         body, _ = read_body(await request.read(), TemplateBody)
         if DEFAULT not in body.locales:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected a locale `default`", pointer="/locales")
@@ -64,13 +64,13 @@ class TemplateApi:
         return answer({"id": name, "version": version, "variables": variables})
 
     async def delete(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "template", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "template", self._limits)
         if not await self._store.writer.run(lambda connection: contents.delete_template(connection, tenant, name)):
             raise RequestRefused(DispatchCode.TEMPLATE_MISSING)
         return web.Response(status=204)
 
     async def preview(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "read"), read_name(request, "template", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "read"), read_name(request, "template", self._limits)
         body, _ = read_body(await request.read() or b"{}", PreviewBody)
         row = await self._find(tenant, name, body.version)
         rendered = await render_row(self._renderer, row, body.data)
@@ -84,10 +84,6 @@ class TemplateApi:
         if row is None:
             raise RequestRefused(DispatchCode.TEMPLATE_MISSING)
         return row
-
-    async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        authorization = request.headers.get("Authorization", "")
-        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
 
 
 async def render_row(renderer: Renderer, row: contents.TemplateRow, data: dict[str, object]) -> list[Rendered]:

@@ -15,7 +15,7 @@ from ..stores.sqlite import tenants
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import KeyBody, TenantBody, read_body
-from .keys import Caller, KeyRing, digest_key, make_key
+from .keys import KeyRing, digest_key, make_key
 from .rates import AcceptRates
 from .requests import read_name
 
@@ -36,7 +36,7 @@ class TenantApi:
         ]
 
     async def put_tenant(self, request: web.Request) -> web.Response:
-        await self._read_caller(request, "operator")
+        await self._keys.read_request(request, "operator")
         name = read_name(request, "tenant", self._limits)
         body, _ = read_body(await request.read() or b"{}", TenantBody)
         is_new = await self._store.writer.run(lambda connection: tenants.put_tenant(connection, name, body.quotas))
@@ -46,14 +46,14 @@ class TenantApi:
 
     async def get_tenant(self, request: web.Request) -> web.Response:
         """Quotas and usage: of every tenant for an operator, of its own for an admin."""
-        caller, name = await self._read_caller(request, "admin"), read_name(request, "tenant", self._limits)
+        caller, name = await self._keys.read_request(request, "admin"), read_name(request, "tenant", self._limits)
         found = await self._store.reader.run(lambda connection: tenants.read_tenant(connection, name, now_ms()))
         if found is None or (name != caller.tenant and "operator" not in caller.scopes):
             raise RequestRefused(DispatchCode.TENANT_MISSING)
         return answer({"id": name, "quotas": found[0], "usage": found[1]._asdict()})
 
     async def post_key(self, request: web.Request) -> web.Response:
-        caller = await self._read_caller(request, "admin")
+        caller = await self._keys.read_request(request, "admin")
         body, _ = read_body(await request.read(), KeyBody)
         tenant = caller.tenant if body.tenant is None else body.tenant
         is_operator = "operator" in caller.scopes
@@ -73,7 +73,7 @@ class TenantApi:
         )
 
     async def list_keys(self, request: web.Request) -> web.Response:
-        tenant = (await self._read_caller(request, "admin")).tenant
+        tenant = (await self._keys.read_request(request, "admin")).tenant
         rows = await self._store.reader.run(lambda connection: tenants.list_keys(connection, tenant))
         return answer(
             {
@@ -85,14 +85,10 @@ class TenantApi:
         )
 
     async def delete_key(self, request: web.Request) -> web.Response:
-        tenant, name = (await self._read_caller(request, "admin")).tenant, request.match_info["key"]
+        tenant, name = (await self._keys.read_request(request, "admin")).tenant, request.match_info["key"]
         digests = await self._store.writer.run(lambda connection: tenants.delete_key(connection, tenant, name))
         if not digests:
             raise RequestRefused(DispatchCode.KEY_MISSING)
         for digest in digests:
             self._keys.forget(digest)
         return web.Response(status=204)
-
-    async def _read_caller(self, request: web.Request, scope: str) -> Caller:
-        authorization = request.headers.get("Authorization", "")
-        return await self._keys.read_caller(authorization, request.remote or "", scope)

@@ -47,11 +47,11 @@ class WishApi:
         ]
 
     async def get_preferences(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         return await self._show(tenant, read_name(request, "receiver", self._limits))
 
     async def put_preferences(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "manage")
+        tenant = await self._keys.read_tenant(request, "manage")
         return await self._put(request, tenant, read_name(request, "receiver", self._limits))
 
     async def get_own(self, request: web.Request) -> web.Response:
@@ -62,26 +62,26 @@ class WishApi:
         return await self._put(request, *read_owner(request, self._signing))
 
     async def list_categories(self, request: web.Request) -> web.Response:
-        tenant = await self._read_tenant(request, "read")
+        tenant = await self._keys.read_tenant(request, "read")
         rows = await self._store.reader.run(lambda connection: wishes.list_categories(connection, tenant))
         return answer({"categories": [_show_category(*row) for row in rows]})
 
     async def get_category(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "read"), read_name(request, "category", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "read"), read_name(request, "category", self._limits)
         rows = await self._store.reader.run(lambda connection: wishes.list_categories(connection, tenant, name))
         if not rows:
             raise RequestRefused(DispatchCode.CATEGORY_MISSING)
         return answer(_show_category(*rows[0]))
 
     async def put_category(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "category", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "category", self._limits)
         body, _ = read_body(await request.read() or b"{}", CategoryBody)
         row = (tenant, name, body.required, body.expires_s)
         is_new = await self._store.writer.run(lambda connection: wishes.put_category(connection, *row))
         return answer(_show_category(*row[1:]), 201 if is_new else 200)
 
     async def delete_category(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_tenant(request, "manage"), read_name(request, "category", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "category", self._limits)
         if not await self._store.writer.run(lambda connection: wishes.delete_category(connection, tenant, name)):
             raise RequestRefused(DispatchCode.CATEGORY_MISSING)
         return web.Response(status=204)
@@ -132,17 +132,13 @@ class WishApi:
         return await self._show(tenant, receiver)
 
     async def _read_address(self, request: web.Request, scope: str) -> tuple[str, str, str]:
-        tenant = await self._read_tenant(request, scope)
+        tenant = await self._keys.read_tenant(request, scope)
         channel, value = request.match_info["channel"], request.match_info["value"]
         if channel not in CHANNELS or len(value) > 2_048:
             raise RequestRefused(
                 DispatchCode.REQUEST_INVALID, f"expected a channel, {' or '.join(CHANNELS)}, and a value"
             )
         return tenant, channel, value
-
-    async def _read_tenant(self, request: web.Request, scope: str) -> str:
-        authorization = request.headers.get("Authorization", "")
-        return (await self._keys.read_caller(authorization, request.remote or "", scope)).tenant
 
 
 def _show_category(name: str, is_required: bool, expires_s: int | None) -> dict[str, object]:

@@ -53,7 +53,7 @@ class FeedRoles:
         self._watcher.tell(api.take)
 
         async def show_metrics(request: web.Request) -> web.Response:
-            await keys.read_caller(request.headers.get("Authorization", ""), request.remote or "", "operator")
+            await keys.read_request(request, "operator")
             return web.Response(text=self.metrics.show(await self._read_values(api)))
 
         return [*api.list_routes(), web.get("/metrics", show_metrics, allow_head=False)]
