@@ -82,7 +82,8 @@ impl Node {
             && self.policies.retains_mqtt()
             && self.policy(subject).retains_mqtt
         {
-            draft.is_retained = Some(true);
+            // Without content it takes the retained message away, as one that asks to be retained.
+            (draft.is_retained, draft.is_removal) = (Some(true), draft.content().is_empty());
         }
         let is_open = draft.merge.is_none();
         if is_open && self.policies.has_merge() {

@@ -219,6 +219,12 @@ fn mqtt_publishes_are_retained_without_asking_where_a_pattern_says_so() {
         let log = node.find(subject).expect("is kept");
         assert_eq!(node.snapshot(log, at_ms(0)).is_some(), is_kept, "{subject}");
     }
+    let mqtt = FromMqtt { qos: Qos::AtLeastOnce, publisher: 1, expiry_s: NO_EXPIRY };
+    let mut empty = draft("").from_mqtt(mqtt, |_| {});
+    empty.is_retained = Some(false);
+    publish(&mut node, "/sensors/1", empty, at_ms(0));
+    let log = node.find("/sensors/1").expect("is kept");
+    assert!(node.snapshot(log, at_ms(0)).is_none(), "as a restart takes its row");
 }
 
 #[test]
