@@ -96,6 +96,7 @@ def test_wrong_variables_and_flags_are_refused() -> None:
     assert "environment GODWIT_NODE_SHARDS" in refuse(environment={"GODWIT_NODE_SHARDS": "two"})
     assert "did you mean demo.enabled?" in refuse(flags={"demo.enable": "true"})
     assert "must be true or false" in refuse(flags={"demo.enabled": "maybe"})
+    assert "in a configuration file only" in refuse(flags={'patterns."/a/**".merge': "true"})
 
 
 def test_variables_of_the_pipelines_are_none_of_a_nodes() -> None:

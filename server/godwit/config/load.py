@@ -184,6 +184,8 @@ def _take_named(path: tuple[str, str], known: Mapping[str, Option], given: objec
 
 
 def _find_option(key: str, value: object, source: str) -> Any:
+    if key.partition(".")[0] in ("patterns", "issuers"):
+        raise ConfigInvalid(key, value, "can be set in a configuration file only", hint="see --config", source=source)
     if key not in OPTIONS:
         raise ConfigInvalid(key, value, "is no known key", hint=_name_nearest(key, OPTIONS), source=source)
     return OPTIONS[key]
