@@ -1,0 +1,24 @@
+// The wires this client speaks, by the names a user gives them.
+
+import { BinaryEncoding } from "./binary.js";
+import { JsonEncoding } from "./json.js";
+
+/** @typedef {"json" | "binary"} EncodingName */
+
+/**
+ * @typedef {object} Encoding one connection's way of writing; it may remember what it was told on the connection
+ * @property {string} subprotocol
+ * @property {(commands: import("./command.js").Command[]) => string | Uint8Array} encode several as one frame, in order
+ * @property {(frame: string | Uint8Array) => import("./push.js").Told[]} decode what one frame says; throws FrameInvalid
+ */
+
+/**
+ * A fresh wire for one connection.
+ * @param {EncodingName} name
+ * @returns {Encoding}
+ */
+export function newEncoding(name) {
+  if (name === "json") return new JsonEncoding();
+  if (name === "binary") return new BinaryEncoding();
+  throw new RangeError(`${JSON.stringify(name)} is not an encoding: expected "json" or "binary"`);
+}

@@ -1,0 +1,297 @@
+// The JSON wire, `godwit.v1.json`: commands to text frames, text frames to what the server says.
+//
+// A frame is one object or an array of them. Unknown keys and unknown objects are passed over, so that an older client can
+// talk to a newer server; a known one with a wrong type throws FrameInvalid. The text of JSON content is kept as it came.
+
+import { BytesBody, ParsedBody, TextBody } from "../content.js";
+import { FrameInvalid } from "../errors.js";
+import { Dropped, Gap, Interest, Message, NO_FIELDS, Position } from "../model.js";
+import { isPattern } from "../subject.js";
+import { fromBase64, toBase64 } from "./base64.js";
+import { ACKS, OUTCOMES, REASONS, replyOf, wordOf } from "./push.js";
+import { sourceOf } from "./source.js";
+
+/** @typedef {import("./command.js").Command} Command */
+/** @typedef {import("./push.js").Told} Told */
+/** @typedef {Record<string, unknown>} Read */
+
+/** Stateless: every frame stands alone. */
+export class JsonEncoding {
+  subprotocol = "godwit.v1.json";
+
+  /**
+   * Several commands as one frame, handled in order.
+   * @param {Command[]} commands
+   * @returns {string}
+   */
+  encode(commands) {
+    const written = commands.map(writeCommand);
+    return written.length === 1 ? String(written[0]) : `[${written.join(",")}]`;
+  }
+
+  /**
+   * What one frame says; throws FrameInvalid.
+   * @param {string | Uint8Array} frame
+   * @returns {Told[]}
+   */
+  decode(frame) {
+    if (typeof frame !== "string") throw new FrameInvalid("a binary message on the JSON wire");
+    try {
+      const read = JSON.parse(frame);
+      const told = Array.isArray(read)
+        ? read.map((entry, place) => readObject(entry, frame, place, frame.length / read.length))
+        : [readObject(read, frame, null, frame.length)];
+      return told.filter((each) => each !== null);
+    } catch (error) {
+      throw new FrameInvalid(`cannot read ${JSON.stringify(frame.slice(0, 120))}: ${error}`);
+    }
+  }
+}
+
+/** @param {Command} command */
+function writeCommand(command) {
+  switch (command.verb) {
+    case "publish":
+      return writePublish(command);
+    case "subscribe":
+      return JSON.stringify(subscribeObject(command));
+    case "connect": {
+      const { token, client, frameBytesMax, publisher, number } = command;
+      const fields = { client, token: token ?? undefined, frame_bytes_max: frameBytesMax, publisher, number };
+      return JSON.stringify({ id: command.id, connect: fields });
+    }
+    case "ping":
+      return JSON.stringify({ id: command.id, ping: true });
+    default:
+      return JSON.stringify({ id: command.id, [command.verb]: command.selector });
+  }
+}
+
+/** @param {import("./command.js").Subscribe} command */
+function subscribeObject({ id, selector, resumePoint, choice }) {
+  /** @type {Read} */
+  const written = { id, subscribe: selector };
+  if (isPattern(selector)) {
+    if (resumePoint.after.size > 0) {
+      written["after"] = Object.fromEntries([...resumePoint.after].map(([subject, at]) => [subject, String(at)]));
+    }
+    if (resumePoint.since !== null) written["since"] = resumePoint.since;
+  } else if (resumePoint.after.has(selector)) {
+    written["after"] = String(resumePoint.after.get(selector));
+  }
+  if (choice.last !== undefined && !resumePoint.isSomewhere) written["last"] = choice.last;
+  if (choice.snapshot === false) written["snapshot"] = false;
+  if (choice.onGap === "oldest") written["on_gap"] = "oldest";
+  if (choice.conflateMs !== undefined) written["conflate_ms"] = choice.conflateMs;
+  return written;
+}
+
+/** @param {import("./command.js").Publish} command */
+function writePublish({ id, draft, numbered = null }) {
+  /** @type {Read} */
+  const written = { id, publish: draft.subject };
+  if (draft.isRemoval) written["removed"] = true;
+  else if (draft.kind === "text") written["text"] = draft.content;
+  else if (typeof draft.content !== "string") written["bytes"] = toBase64(draft.content);
+  if (draft.retain !== null) written["retain"] = draft.retain;
+  if (draft.merge !== null) written["merge"] = draft.merge;
+  if (draft.fields !== NO_FIELDS) writeFields(written, Object.entries(draft.fields));
+  if (!draft.guaranteed) written["guaranteed"] = false;
+  if (numbered !== null) {
+    written["number"] = numbered.number;
+    if (numbered.floor > 0) written["floor"] = numbered.floor;
+    if (numbered.isAgain) written["again"] = true;
+  }
+  if (draft.key !== null) written["key"] = draft.key;
+  if (draft.replyTo !== null) written["reply_to"] = draft.replyTo;
+  if (draft.ack !== null) written["ack"] = draft.ack;
+  const text = JSON.stringify(written);
+  return draft.kind === "json" ? `${text.slice(0, -1)},"content":${draft.content}}` : text; // it is JSON already
+}
+
+/**
+ * @param {Read} written
+ * @param {[string, string | Uint8Array | null][]} fields
+ */
+function writeFields(written, fields) {
+  const texts = fields.filter(([, value]) => !(value instanceof Uint8Array));
+  const bytes = fields.flatMap(([name, value]) => (value instanceof Uint8Array ? [[name, toBase64(value)]] : []));
+  if (texts.length > 0) written["fields"] = Object.fromEntries(texts);
+  if (bytes.length > 0) written["fields_bytes"] = Object.fromEntries(bytes);
+}
+
+/**
+ * The verbs in the order of how often they come.
+ * @param {unknown} value
+ * @param {string} frame
+ * @param {number | null} place
+ * @returns {Told | null}
+ * @param {number} size its part of the frame
+ */
+function readObject(value, frame, place, size) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new TypeError("no object");
+  const read = /** @type {Read} */ (value);
+  const subject = textIn(read, "message");
+  if (subject !== null) return readMessage(read, subject, frame, place, size);
+  const ok = textIn(read, "ok");
+  if (ok !== null) return readReply(read, ok);
+  const resumeToken = textIn(read, "resume_token");
+  if (resumeToken !== null) return { type: "marked", resumeToken, pattern: textIn(read, "pattern") ?? "", node: null };
+  return readRarer(read);
+}
+
+/**
+ * @param {Read} read
+ * @returns {Told | null}
+ */
+function readRarer(read) {
+  const reason = textIn(read, "reason") ?? "";
+  const code = numberIn(read, "error");
+  if (code !== null) {
+    const selector = textIn(read, "ended");
+    if (selector !== null) return { type: "ended", selector, code, reason };
+    const codeName = textIn(read, "name") ?? "";
+    return { type: "refusal", id: idIn(read), code, codeName, reason, retry: flagIn(read, "retry") };
+  }
+  const gap = textIn(read, "gap");
+  if (gap !== null) {
+    const [at, after, missed] = [positionIn(read, "at"), positionIn(read, "after"), numberIn(read, "missed")];
+    return new Gap(gap, at, after, wordOf(REASONS, reason) ?? "unknown", missed, textIn(read, "pattern"));
+  }
+  const ordered = textIn(read, "epochs");
+  if (ordered !== null) {
+    return { type: "epochs", subject: ordered, order: epochsIn(read), pattern: textIn(read, "pattern") };
+  }
+  const dropped = textIn(read, "dropped");
+  if (dropped !== null) return new Dropped(dropped, numberIn(read, "count") ?? 0);
+  const interest = textIn(read, "interest");
+  if (interest !== null) return new Interest(interest, flagIn(read, "subscribers"));
+  const name = textIn(read, "notice");
+  if (name === null) return null;
+  return { type: "notice", name, inMs: numberIn(read, "in_ms"), reconnectAfterMs: numberIn(read, "reconnect_after_ms") };
+}
+
+/**
+ * @param {Read} read
+ * @param {string} ok
+ * @returns {Told}
+ */
+function readReply(read, ok) {
+  return replyOf(idIn(read), ok, {
+    position: positionIn(read, "at"),
+    outcome: wordOf(OUTCOMES, textIn(read, "outcome")),
+    count: numberIn(read, "count"),
+    isDuplicate: flagIn(read, "duplicate"),
+    ack: wordOf(ACKS, textIn(read, "ack")),
+    session: textIn(read, "session"),
+    node: textIn(read, "node"),
+    pingIntervalMs: numberIn(read, "ping_interval_ms"),
+    hasPublisher: read["publisher"] !== false,
+  });
+}
+
+/**
+ * @param {Read} read
+ * @param {string} subject
+ * @param {string} frame
+ * @param {number | null} place
+ * @param {number} size its part of the frame
+ */
+function readMessage(read, subject, frame, place, size) {
+  const fields = {
+    position: positionIn(read, "at"),
+    after: positionIn(read, "after"),
+    timeMs: numberIn(read, "time") ?? 0,
+    replyTo: textIn(read, "reply_to"),
+    pattern: textIn(read, "pattern"),
+    conflated: numberIn(read, "conflated") ?? 0,
+    isSnapshot: flagIn(read, "snapshot"),
+    isPatch: flagIn(read, "merge"),
+    isRemoval: flagIn(read, "removed"),
+    fields: fieldsIn(read),
+  };
+  if ("content" in read) {
+    const body = new ParsedBody(read["content"], () => sourceOf(frame, place, "content"), size);
+    return new Message(subject, "json", body, fields);
+  }
+  const text = textIn(read, "text");
+  if (text !== null) return new Message(subject, "text", new TextBody(text), fields);
+  const bytes = textIn(read, "bytes");
+  if (bytes !== null) return new Message(subject, "bytes", new BytesBody(fromBase64(bytes)), fields);
+  throw new TypeError("a message without content");
+}
+
+/**
+ * @param {Read} read
+ * @param {string} key
+ * @returns {string | null}
+ */
+function textIn(read, key) {
+  const value = read[key] ?? null;
+  if (value !== null && typeof value !== "string") throw new TypeError(`${key} is not a string`);
+  return value;
+}
+
+/**
+ * @param {Read} read
+ * @param {string} key
+ * @returns {number | null}
+ */
+function numberIn(read, key) {
+  const value = read[key] ?? null;
+  if (value !== null && !(typeof value === "number" && Number.isInteger(value))) throw new TypeError(`${key} is not a whole number`);
+  return value;
+}
+
+/**
+ * @param {Read} read
+ * @param {string} key
+ */
+function flagIn(read, key) {
+  const value = read[key] ?? false;
+  if (typeof value !== "boolean") throw new TypeError(`${key} is neither true nor false`);
+  return value;
+}
+
+/**
+ * @param {Read} read
+ * @param {string} key
+ */
+function positionIn(read, key) {
+  const text = textIn(read, key);
+  return text === null ? null : Position.parse(text);
+}
+
+/** @param {Read} read */
+function fieldsIn(read) {
+  const texts = read["fields"] ?? null;
+  const bytes = read["fields_bytes"] ?? null;
+  if (texts === null && bytes === null) return NO_FIELDS;
+  /** @type {Record<string, string | Uint8Array | null>} */
+  const fields = Object.create(null);
+  for (const name of namesIn(texts)) fields[name] = textIn(/** @type {Read} */ (texts), name);
+  for (const name of namesIn(bytes)) fields[name] = fromBase64(textIn(/** @type {Read} */ (bytes), name) ?? "");
+  return fields;
+}
+
+/** @param {unknown} value */
+function namesIn(value) {
+  if (value !== null && (typeof value !== "object" || Array.isArray(value))) throw new TypeError("fields is not an object");
+  return Object.keys(value ?? {});
+}
+
+/** @param {Read} read */
+function epochsIn(read) {
+  const order = read["order"];
+  if (!Array.isArray(order) || !order.every((epoch) => typeof epoch === "string")) throw new TypeError("order is not a list");
+  return order.map((epoch) => Position.parse(`${epoch}.0`).epoch);
+}
+
+/**
+ * This client's ids are numbers; any other is not its own.
+ * @param {Read} read
+ */
+function idIn(read) {
+  const id = read["id"];
+  return typeof id === "number" ? id : null;
+}

@@ -1,0 +1,27 @@
+// What differs between a browser and Node, as one value; everything else in the client is the same for both.
+
+/**
+ * @typedef {object} PageEvents what a page tells those who watch it
+ * @property {() => void} hidden nobody looks at it any more
+ * @property {() => void} visible somebody looks again
+ * @property {() => void} online the network may be back
+ * @property {() => void} leaving it may be gone after this call
+ */
+
+/**
+ * @typedef {object} Platform
+ * @property {import("../transport/transport.js").Transport} open a WebSocket
+ * @property {import("../transport/http/answer.js").Ask} ask one request over HTTP, whose answer may be read as it comes
+ * @property {() => number} now milliseconds of a clock that never runs backwards
+ * @property {(bytes: number) => string} randomText so many unguessable bytes, as hexadecimal digits
+ * @property {(() => import("../transport/http/tab_pacing.js").Page)} [newPage] what a client's connection knows of its page; none outside of browsers
+ * @property {(events: PageEvents) => () => void} watchPage returns how to stop; does nothing where there is no page
+ */
+
+/**
+ * Unguessable bytes as hexadecimal digits.
+ * @param {Uint8Array} bytes
+ */
+export function hexadecimal(bytes) {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,393 @@
+// A link over HTTP: the JSON wire's commands in, its objects out, as if a WebSocket were there. Publishes go by POST;
+// messages come by Server-Sent Events or by long poll, which is all that the two transports differ in.
+//
+// It holds which subscriptions the session has asked for, because each request names them all. Any request that fails, or of
+// which nothing comes for long, ends the link: the session knows where everything stood, and begins anew. That some other
+// request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
+
+import { after } from "../../bell.js";
+import { CODES, Code } from "../../codes.js";
+import { elementsOf } from "../../codec/source.js";
+import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
+import { Refused, refusedOf } from "./answer.js";
+import { EventTooBig } from "./events.js";
+import { Polling } from "./polling.js";
+import { Portion } from "./portion.js";
+import { Poster } from "./poster.js";
+import { TabPacing } from "./tab_pacing.js";
+import { Streaming } from "./streaming.js";
+import { Watched } from "./watched.js";
+import { Wanted, isRoomFor } from "./wanted.js";
+
+/** @typedef {import("../transport.js").Link} Link */
+/** @typedef {import("../transport.js").LinkEnd} LinkEnd */
+/** @typedef {import("../transport.js").LinkEvents} LinkEvents */
+/** @typedef {import("../transport.js").LinkOptions} LinkOptions */
+/** @typedef {import("./answer.js").Answer} Answer */
+/** @typedef {import("./answer.js").Ask} Ask */
+/** @typedef {import("./answer.js").Request} Request */
+/** @typedef {HttpLink} Host what the parts of a link see of it */
+/** @typedef {import("./tab_pacing.js").Page} Page */
+/** @typedef {{ ask: Ask, now: () => number, newPage?: () => Page, whenHidden?: "poll" | "stay" | undefined }} HttpMeans */
+
+const LIVE_END = "/v1/live";
+const BY_POLL = "and this client is connected by long poll";
+const POLLS_MAX = 2; // a browser allows six connections to one place
+
+/**
+ * @param {"sse" | "poll"} way
+ * @param {HttpMeans} means
+ * @returns {import("../transport.js").Transport}
+ */
+export function httpTransport(way, means) {
+  const portion = new Portion();
+  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means, portion);
+}
+
+/** @implements {Link} */
+export class HttpLink {
+  isEnded = false;
+  isPaused = false;
+  frameBytesMax;
+  streamTimeoutMs;
+  pingIntervalMs;
+  now;
+  portion;
+  #base;
+  #way;
+  #silenceMs;
+  #events;
+  #ask;
+  /** @type {string | null} */
+  #token = null;
+  /** @type {Map<string, Wanted>} */
+  #wanted = new Map();
+  /** @type {Map<string, Watched>} */
+  #watched = new Map();
+  /** @type {(Streaming | Polling)[]} */
+  #streams = [];
+  #pacing;
+  #poster = new Poster(this);
+  #ending = new AbortController();
+  #hasWorked = false; // something has come by a stream or poll
+  /** @type {Set<ReturnType<typeof after>>} of what is awaited */
+  #timers = new Set();
+  #resume = () => {};
+  /** @type {Promise<void>} */
+  #resumed = Promise.resolve();
+
+  /**
+   * @param {string} base
+   * @param {"sse" | "poll"} way
+   * @param {LinkOptions} options
+   * @param {LinkEvents} events
+   * @param {HttpMeans} means
+   * @param {Portion} portion
+   */
+  constructor(base, way, options, events, { ask, now, newPage, whenHidden = "poll" }, portion) {
+    const { frameBytesMax, streamTimeoutMs = 5_000, pingIntervalMs = 25_000, silenceMs = 40_000 } = options;
+    this.frameBytesMax = frameBytesMax;
+    this.streamTimeoutMs = streamTimeoutMs;
+    this.pingIntervalMs = pingIntervalMs;
+    this.#silenceMs = silenceMs;
+    this.now = now;
+    this.portion = portion;
+    this.#base = base;
+    this.#way = way;
+    this.#events = events;
+    this.#ask = ask;
+    this.#pacing = new TabPacing(base, newPage?.(), whenHidden, () => this.#streams.forEach((stream) => stream.paced()));
+    this.#poster.isHeld = () => [...this.#wanted.values()].some(({ isServed }) => !isServed);
+    queueMicrotask(() => this.isEnded || events.opened()); // there is nothing to open
+  }
+
+  /** @param {string | Uint8Array} frame */
+  send(frame) {
+    for (const text of elementsOf(String(frame))) this.#take(text);
+    return this.#poster.characters < SEND_BUFFER_BYTES_MAX;
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
+  close(code, reason) {
+    this.end({ code, reason });
+  }
+
+  abort() {
+    this.end({ code: null, reason: "aborted" });
+  }
+
+  pause() {
+    if (this.isPaused) return;
+    this.isPaused = true;
+    this.#resumed = new Promise((resolve) => (this.#resume = resolve));
+  }
+
+  resume() {
+    this.isPaused = false;
+    this.#resume();
+  }
+
+  // What its parts use
+
+  /**
+   * Ask with this client's token; throws Refused, or what fetch throws.
+   * @param {string} path
+   * @param {Request} [request]
+   * @returns {Promise<Answer>}
+   */
+  async ask(path, request = {}) {
+    /** @type {Record<string, string>} */
+    const headers = {};
+    if (request.body !== undefined) headers["Content-Type"] = "application/json";
+    if (this.#token !== null) headers["Authorization"] = `Bearer ${this.#token}`;
+    const answer = await this.soon(this.#ask(this.#base + path, { signal: this.#ending.signal, ...request, headers }));
+    if (answer.status !== 200) throw refusedOf(answer, await this.read(answer));
+    return answer;
+  }
+
+  /**
+   * The whole body of an answer, however long it takes, as long as it comes.
+   * @param {Answer} answer
+   */
+  async read({ body }) {
+    const decoder = new TextDecoder();
+    const chunks = body?.getReader();
+    let text = "";
+    while (chunks !== undefined) {
+      const { value, done } = await this.soon(chunks.read());
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  /**
+   * Wait for what comes by the network, but not for ever: it fails where nothing comes for long.
+   * @template T
+   * @param {Promise<T>} awaited
+   * @param {() => void} [silent] what to do instead, and wait on
+   * @returns {Promise<T>}
+   */
+  soon(awaited, silent) {
+    return new Promise((resolve, reject) => {
+      const timer = after(this.#silenceMs, silent ?? (() => reject(new Error(SILENT))));
+      this.#timers.add(timer);
+      const settled = () => {
+        clearTimeout(timer);
+        this.#timers.delete(timer);
+      };
+      awaited.then(resolve, reject).then(settled);
+    });
+  }
+
+  /** @param {string} frame */
+  tell(frame) {
+    if (!this.isEnded) this.#events.frame(frame);
+  }
+
+  /** How long a connection may be had at a time; null: for as long as it lasts. */
+  get pace() {
+    return this.#pacing.pace;
+  }
+
+  /** A publish gets no answer: its place among a browser's connections may be taken by what this client listens to. */
+  letGo() {
+    for (const stream of this.#streams) stream.letGo();
+  }
+
+  takeUp() {
+    for (const stream of this.#streams) stream.takeUp();
+  }
+
+  /** Publishes were answered. */
+  sent() {
+    if (!this.isEnded && this.#poster.characters < SEND_BUFFER_BYTES_MAX) this.#events.drained();
+  }
+
+  /** Every subscription has its answer. */
+  settled() {
+    this.#poster.stir();
+  }
+
+  worked() {
+    this.#hasWorked = true;
+  }
+
+  resumed() {
+    return this.#resumed;
+  }
+
+  /**
+   * A subscription or a watch was refused, or ended by the node.
+   * @param {Wanted | Watched} gone
+   */
+  forget(gone) {
+    if (this.#wanted.get(gone.selector) === gone) this.#wanted.delete(gone.selector);
+    if (this.#watched.get(gone.selector) === gone) this.#watched.delete(gone.selector);
+    this.settled();
+  }
+
+  /**
+   * @param {unknown} error
+   * @param {boolean} [isLate] nothing came where something was due
+   */
+  fail(error, isLate = false) {
+    if (error instanceof Refused) this.end(error.end);
+    else if (error instanceof EventTooBig) this.end({ code: null, reason: told(error), isTooLarge: true });
+    else if (this.#hasWorked && error instanceof SyntaxError) this.end({ code: null, reason: told(error), isInvalid: true });
+    else this.end({ code: null, reason: told(error), isUnusable: isLate && !this.#hasWorked });
+  }
+
+  /** @param {LinkEnd} end */
+  end(end) {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    for (const stream of this.#streams) stream.stop();
+    for (const watched of this.#watched.values()) watched.stop();
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#pacing.leave();
+    this.#poster.stop();
+    this.#ending.abort();
+    this.resume();
+    queueMicrotask(() => this.#events.closed(end));
+  }
+
+  // Commands
+
+  /** @param {string} text */
+  #take(text) {
+    const command = JSON.parse(text);
+    const { id } = command;
+    if ("publish" in command) this.#poster.push(id, text);
+    else if ("subscribe" in command) this.#subscribe(new Wanted(command));
+    else if ("unsubscribe" in command) this.#unsubscribe(id, command.unsubscribe);
+    else if ("connect" in command) {
+      this.#token = command.connect.token ?? null;
+      this.#prove({ id, ok: "connected", publisher: false, ping_interval_ms: this.#silenceMs });
+    } else if ("ping" in command) this.#prove({ id, ok: "pong" });
+    else if ("unwatch" in command) this.#unwatch(id, command.unwatch);
+    else if ("watch" in command && this.#way === "sse") this.#watch(new Watched(command));
+    else this.#refuse(id, Code.CommandUnknown, `${"watch" in command ? "watch" : "this"} needs a WebSocket or events, ${BY_POLL}`);
+  }
+
+  /**
+   * @param {number} id
+   * @param {number} error
+   * @param {string} reason
+   */
+  #refuse(id, error, reason) {
+    const name = CODES.get(error)?.name;
+    queueMicrotask(() => this.tell(JSON.stringify({ id, error, name, reason, retry: false })));
+  }
+
+  /** @param {Watched} watched */
+  #watch(watched) {
+    const stream = /** @type {Streaming} */ (this.#theStream());
+    this.#watched.get(watched.selector)?.stop();
+    this.#watched.set(watched.selector, watched);
+    stream.watched.set(watched.selector, watched);
+    stream.change();
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} selector
+   */
+  #unwatch(id, selector) {
+    this.#watched.get(selector)?.stop();
+    this.#watched.delete(selector);
+    for (const stream of this.#streams) if (stream instanceof Streaming && stream.watched.delete(selector)) stream.change();
+    queueMicrotask(() => this.tell(JSON.stringify({ id, ok: "unwatched", subject: selector })));
+  }
+
+  /** The one stream of events that carries everything. */
+  #theStream() {
+    if (this.#streams.length === 0) this.#streams.push(new Streaming(this));
+    return this.#streams[0];
+  }
+
+  /**
+   * What is to carry a subscription; undefined where nothing can.
+   * @param {Wanted} wanted
+   */
+  #streamFor(wanted) {
+    if (this.#way === "sse") return this.#theStream();
+    const found = this.#streams.find(({ wanted: others }) => {
+      const [first = wanted] = others.values();
+      return first.groupKey === wanted.groupKey && isRoomFor([...others.values(), wanted]);
+    });
+    if (found === undefined && this.#streams.length < POLLS_MAX) this.#streams.push(new Polling(this));
+    return found ?? this.#streams.find(({ wanted: others }) => others.size === 0);
+  }
+
+  /**
+   * Show that the node takes publishes of this token, and, where there are streams, that they live.
+   * @param {object} reply
+   */
+  async #prove(reply) {
+    try {
+      const answer = await this.ask("/v1/messages", { method: "POST", body: "[]" });
+      if ((await this.read(answer)).trim() !== "[]") throw new Error("what answers is no node of Godwit");
+      this.tell(JSON.stringify(reply));
+      for (const stream of this.#streams) stream.renew();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** @param {Wanted} wanted */
+  #subscribe(wanted) {
+    this.#leave(wanted.selector);
+    if (this.#way === "poll" && wanted.command.conflate_ms) {
+      this.#refuse(wanted.id, Code.FieldInvalid, `conflation needs a WebSocket or events, ${BY_POLL}`);
+      return;
+    }
+    const stream = this.#streamFor(wanted);
+    if (stream === undefined) {
+      this.#refuse(wanted.id, Code.SubscriptionsTooMany, "by long poll no more subscriptions can be had");
+      return;
+    }
+    this.#wanted.set(wanted.selector, wanted);
+    stream.wanted.set(wanted.selector, wanted);
+    stream.change();
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} selector
+   */
+  #unsubscribe(id, selector) {
+    this.#leave(selector);
+    const reply = { id, ok: "unsubscribed", subject: selector };
+    queueMicrotask(() => this.tell(JSON.stringify(reply)));
+    this.settled();
+  }
+
+  /** @param {string} selector */
+  #leave(selector) {
+    if (!this.#wanted.delete(selector)) return;
+    for (const stream of this.#streams) if (stream.wanted.delete(selector)) stream.change();
+  }
+}
+
+/**
+ * Where a node's HTTP is, from the address of its WebSocket; throws where that cannot be known.
+ * @param {string} url
+ */
+function baseOf(url) {
+  const [address = ""] = url.split(/[?#]/);
+  if (!address.endsWith(LIVE_END)) throw new Error(`${url} does not end in ${LIVE_END}, so its HTTP address is not known`);
+  return address.replace(/^ws/, "http").slice(0, -LIVE_END.length);
+}
+
+/**
+ * An error in words: what fetch throws says why only in its cause.
+ * @param {unknown} error
+ */
+function told(error) {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause === undefined ? String(error) : `${error}: ${cause}`;
+}

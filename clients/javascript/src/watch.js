@@ -1,0 +1,59 @@
+// A watch as its user holds it: the interest there is, then its changes.
+
+import { Bell } from "./bell.js";
+
+/** @typedef {import("./connection.js").Connection} Connection */
+/** @typedef {import("./model.js").Interest} Interest */
+/** @typedef {import("./session/session.js").Session} Session */
+/** @typedef {import("./session/watching.js").Watching} Watching */
+
+/** Iterate it for the current interest and its changes. A slow reader receives the latest of each selector. */
+export class Watch {
+  /** Resolves when the watch has ended. With a listener it rejects with the error that ended it. */
+  done = Promise.resolve();
+  #session;
+  #connection;
+  #core;
+  #news = new Bell();
+
+  /**
+   * @param {Session} session
+   * @param {Connection} connection
+   * @param {Watching} core
+   */
+  constructor(session, connection, core) {
+    this.#session = session;
+    this.#connection = connection;
+    this.#core = core;
+    core.wake = () => this.#news.ring();
+  }
+
+  /** @returns {AsyncIterator<Interest, undefined>} */
+  [Symbol.asyncIterator]() {
+    return { next: () => this.#next() };
+  }
+
+  /** Closed by the program: its listener is not called again. */
+  get isClosed() {
+    return this.#core.isEnded && this.#core.error === null;
+  }
+
+  /** Stop watching. */
+  close() {
+    this.#session.unwatch(this.#core);
+    this.#connection.wake();
+  }
+
+  /** @returns {Promise<IteratorResult<Interest, undefined>>} */
+  async #next() {
+    for (;;) {
+      const change = this.#core.take();
+      if (change !== null) return { value: change, done: false };
+      if (this.#core.isEnded) {
+        if (this.#core.error !== null) throw this.#core.error;
+        return { value: undefined, done: true };
+      }
+      await this.#news.wait();
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// A store that fails: the next save has what the last one had not, and what still fails at the end is what `close` rejects with.
+
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { Bell } from "../../src/bell.js";
+import { ClientClosed, PositionFile } from "../../src/node.js";
+import { LIMITS, logOf, open, take } from "../shell/opening.js";
+import { Peer } from "../shell/peer.js";
+
+const settings = { positionsSaveMs: 2 };
+
+test("a file is saved once its folder exists again", LIMITS, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "godwit-"));
+  const path = join(folder, "later", "p");
+  const lines = [];
+  const failed = new Bell();
+  const log = { ...logOf(lines), error: (...all) => (lines.push(all.join(" ")), failed.ring()) };
+  const peer = new Peer();
+  const client = open(peer, { settings, positions: new PositionFile(path), log });
+  peer.append("/a", 1);
+  const waiting = failed.wait();
+  const subscription = client.subscribe("/a");
+  assert.deepEqual(await take(subscription, 1), [1]);
+  subscription.handled();
+  await waiting;
+  mkdirSync(join(folder, "later"));
+  await client.close();
+  assert.equal(lines.filter((line) => line.includes("could not save positions")).length, 1);
+  assert.deepEqual(new PositionFile(path).get("/a"), { after: { "/a": "7.1" } });
+  rmSync(folder, { recursive: true });
+});
+
+test("what cannot be saved at the end is what close rejects with", LIMITS, async () => {
+  const peer = new Peer();
+  const client = open(peer, { settings, positions: new PositionFile(join(tmpdir(), "godwit-none", "p")) });
+  peer.append("/a", 1);
+  const subscription = client.subscribe("/a");
+  await take(subscription, 1);
+  subscription.handled();
+  await assert.rejects(client.close(), { code: "ENOENT" });
+});
+
+test("a store that fails once is given the position again", LIMITS, async () => {
+  let fails = 1;
+  const put = new Bell();
+  const saved = new Map();
+  const set = (selector, resumePoint) => {
+    if (fails-- > 0) throw new Error("the storage is full");
+    saved.set(selector, resumePoint);
+    put.ring();
+  };
+  const [peer, events] = [new Peer(), []];
+  const client = open(peer, { settings, positions: { get: () => undefined, set }, onSaveFailed: ({ message }) => events.push(message) });
+  peer.append("/a", 1);
+  const waiting = put.wait();
+  const subscription = client.subscribe("/a");
+  await take(subscription, 1);
+  subscription.handled();
+  await waiting;
+  assert.deepEqual(saved.get("/a"), { after: { "/a": "7.1" } });
+  assert.deepEqual(events, ["the storage is full"]);
+  await client.close();
+});
+
+test("a full store fails no other selector: each goes on from where it stood, and what can be saved is", LIMITS, async () => {
+  const [peer, saved, events] = [new Peer(), new Map(), []];
+  let full = ["/a", "/b"];
+  const set = (selector, resumePoint) => {
+    if (full.includes(selector)) throw new Error(`no room for ${selector}`);
+    saved.set(selector, resumePoint);
+  };
+  const positions = { get: (selector) => saved.get(selector), set };
+  const client = open(peer, { settings: { positionsSaveMs: 3_600_000 }, positions, onSaveFailed: ({ message }) => events.push(message) });
+  for (const subject of ["/a", "/b"]) {
+    peer.append(subject, 1);
+    const subscription = client.subscribe(subject);
+    assert.deepEqual(await take(subscription, 1), [1]);
+    subscription.handled();
+    if (subject === "/b") subscription.close();
+  }
+  await peer.hear("unsubscribe");
+  peer.append("/b", 2);
+  assert.deepEqual(await take(client.subscribe("/b"), 1), [2]);
+  const [, , again] = await peer.hear("subscribe", 3);
+  assert.deepEqual([again.subscribe, again.after], ["/b", "7.1"]);
+  assert.deepEqual(events, ["no room for /a"]);
+  full = ["/a"];
+  await assert.rejects(client.close(), /no room for \/a/);
+  assert.equal(saved.has("/b"), true);
+});
+
+test("a store that takes its time is called once at a time", LIMITS, async () => {
+  let [running, calls] = [0, 0];
+  const enough = new Bell();
+  const save = async () => {
+    assert.equal(++running, 1);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    running--;
+    if (++calls === 3) enough.ring();
+  };
+  const waiting = enough.wait();
+  const client = open(new Peer(), { settings, positions: { get: () => undefined, set: () => {}, save } });
+  await waiting;
+  await client.close();
+});
+
+test("a request whose client is closed ends at once", LIMITS, async () => {
+  const peer = new Peer();
+  const client = open(peer);
+  const request = client.request("/nobody", 1, { timeoutMs: 3_600_000 });
+  request.catch(() => {});
+  await peer.hear("publish");
+  while (peer.keys.size === 0) await new Promise((resolve) => setImmediate(resolve));
+  await client.close();
+  await assert.rejects(request, ClientClosed);
+});

@@ -1,0 +1,144 @@
+// Which way is taken next, as values: a WebSocket, events, long poll; what is remembered, and when a WebSocket is tried again.
+
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+
+import { Ways } from "../../src/ways.js";
+
+const SETTINGS = { connectTimeoutMs: 10_000, webSocketAgainMs: 1_000, frameBytesMax: 1_000 };
+const FAILED = { code: null, reason: "refused" };
+let addresses = 0;
+const fresh = () => `ws://n${++addresses}/v1/live`;
+
+/** Ways whose WebSockets open when `isOpen` says so. */
+function make(choice = "auto", encoding = "json") {
+  const sockets = [];
+  const platform = {
+    open: (_url, _options, events) => {
+      const link = { events, isAborted: false, abort: () => ((link.isAborted = true), events.closed(FAILED)) };
+      sockets.push(link);
+      return link;
+    },
+  };
+  return { ways: new Ways(choice, encoding, platform, SETTINGS), sockets };
+}
+
+test("a WebSocket that is never welcomed is followed by events at once, and these are kept", () => {
+  const { ways } = make();
+  const url = fresh();
+  assert.equal(ways.choose(url).name, "websocket");
+  ways.ended(false, FAILED);
+  assert.equal(ways.isNextAtOnce, true);
+  assert.equal(ways.choose(url).name, "sse");
+  ways.worked(() => {});
+  ways.ended(true, FAILED);
+  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [false, "sse"]);
+  ways.stop();
+});
+
+test("events that are held back are followed by long poll, which the next client begins with", () => {
+  const url = fresh();
+  const { ways } = make();
+  ways.choose(url);
+  ways.ended(false, FAILED);
+  ways.choose(url);
+  ways.ended(false, { ...FAILED, isUnusable: true });
+  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [true, "poll"]);
+  assert.equal(make().ways.choose(url).name, "poll");
+  assert.equal(make().ways.choose(fresh()).name, "websocket", "another address is another matter");
+});
+
+test("where nothing works it begins anew with a WebSocket, after a wait", () => {
+  const { ways } = make();
+  const url = fresh();
+  ways.choose(url);
+  ways.ended(false, FAILED);
+  ways.choose(url);
+  ways.ended(false, FAILED);
+  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [false, "websocket"]);
+});
+
+test("a WebSocket that has worked is given up after three failures only, one that said why never", () => {
+  const { ways } = make();
+  const url = fresh();
+  ways.choose(url);
+  ways.worked(() => {});
+  for (const name of ["websocket", "websocket", "sse"]) {
+    ways.ended(false, FAILED);
+    assert.equal(ways.choose(url).name, name);
+  }
+  const told = make().ways;
+  told.choose(fresh());
+  told.ended(false, { code: 4002, reason: "TokenInvalid" });
+  assert.equal(told.choose(fresh()).name, "websocket", "who gives a code was reached");
+});
+
+test("while events carry, a WebSocket is tried beside them, ever more seldom, and taken when it opens", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { ways, sockets } = make();
+  const url = fresh();
+  ways.choose(url);
+  ways.ended(false, FAILED);
+  ways.choose(url);
+  let left = 0;
+  ways.worked(() => left++);
+  for (const [count, waitMs] of [[1, 1_000], [2, 2_000], [3, 4_000]]) {
+    mock.timers.tick(waitMs - 1);
+    assert.equal(sockets.length, count - 1, `not before ${waitMs} ms`);
+    mock.timers.tick(1);
+    assert.equal(sockets.length, count);
+    if (count < 3) sockets.at(-1).events.closed(FAILED);
+  }
+  sockets.at(-1).events.opened();
+  assert.equal(left, 1);
+  ways.ended(true, { code: 1000, reason: "" });
+  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [true, "websocket"]);
+  mock.timers.reset();
+});
+
+test("a WebSocket that is taken up and never answered is given up, and tried again", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { ways, sockets } = make();
+  ways.choose(fresh());
+  ways.ended(false, FAILED);
+  ways.worked(() => {});
+  mock.timers.tick(1_000);
+  assert.equal(sockets.length, 1);
+  mock.timers.tick(5_000); // the longest a handshake may take beside another way
+  assert.equal(sockets[0].isAborted, true);
+  mock.timers.tick(2_000);
+  assert.equal(sockets.length, 2);
+  ways.stop();
+  mock.timers.reset();
+});
+
+test("connections that are cut make nobody wait longer for a WebSocket: none was tried", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { ways, sockets } = make();
+  const url = fresh();
+  ways.choose(url);
+  ways.ended(false, FAILED);
+  for (let cuts = 0; cuts < 5; cuts++) {
+    ways.choose(url);
+    ways.worked(() => {});
+    mock.timers.tick(900);
+    ways.ended(true, FAILED);
+  }
+  ways.worked(() => {});
+  mock.timers.tick(1_000);
+  assert.equal(sockets.length, 1);
+  ways.stop();
+  mock.timers.reset();
+});
+
+test("one way alone is never left, and what cannot be is refused in words", () => {
+  for (const choice of ["websocket", "sse", "poll"]) {
+    const { ways } = make(choice);
+    const url = fresh();
+    ways.choose(url);
+    ways.ended(false, { ...FAILED, isUnusable: true });
+    assert.equal(ways.choose(url).name, choice);
+  }
+  assert.throws(() => make("carrier pigeon"), TypeError);
+  assert.throws(() => make("sse", "binary"), /needs a WebSocket/);
+});
