@@ -2,6 +2,7 @@
 use pyo3::prelude::*;
 
 mod engine;
+mod feedback;
 mod journal;
 mod loadgen;
 mod orders;
@@ -13,6 +14,8 @@ mod rows;
 mod _engine {
     #[pymodule_export]
     use super::engine::Engine;
+    #[pymodule_export]
+    use super::feedback::FeedbackJournal;
     #[pymodule_export]
     use super::journal::check_journal;
     #[pymodule_export]

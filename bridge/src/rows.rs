@@ -69,6 +69,7 @@ fn put_journal(dict: &Bound<'_, PyDict>, journal: &JournalFigures) -> PyResult<(
     dict.set_item("journal_syncs", journal.syncs)?;
     dict.set_item("journal_sync_seconds", journal.sync_us as f64 / 1e6)?;
     dict.set_item("journal_waiting_bytes", journal.waiting_bytes)?;
+    dict.set_item("journal_snapshot_failures", journal.snapshot_failures)?;
     dict.set_item("journal_arrival", journal.journaled_arrival)?;
     dict.set_item("journal_synced_arrival", journal.synced_arrival)?;
     let streams = PyDict::new(dict.py());

@@ -108,6 +108,8 @@ pub struct Publish<'a> {
     pub subject: Cow<'a, str>,
     pub kind: Kind,
     pub content: Cow<'a, [u8]>,
+    /// As `message::fields` holds them.
+    pub fields: Vec<u8>,
     /// None: the default, true but for a subject that a `reply_to` named.
     pub retain: Option<bool>,
     /// Its JSON object is a patch: its members are merged into the subject's state. None: as the subject's pattern says.
@@ -118,6 +120,8 @@ pub struct Publish<'a> {
     pub key: Option<Cow<'a, str>>,
     /// None: it is not numbered.
     pub numbered: Option<Numbered>,
+    /// Over HTTP, where no `connect` names it: the publisher that numbered it.
+    pub publisher: Option<Cow<'a, str>>,
     pub reply_to: Option<Cow<'a, str>>,
     pub ack: Ack,
 }
@@ -233,6 +237,8 @@ pub struct MessageView<'a> {
     pub time_ms: u64,
     pub kind: Kind,
     pub content: &'a [u8],
+    /// As `message::fields` holds them.
+    pub fields: &'a [u8],
     pub reply_to: Option<&'a str>,
     /// How many messages became this one; 0 when it is one published message.
     pub conflated: u32,

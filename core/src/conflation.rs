@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::json::{self, Nulls};
-use crate::message::{Kind, LogId, Message};
+use crate::message::{Kind, LogId, Message, fields};
 use crate::position::Position;
 
 /// One subject's messages of a window, merged.
@@ -16,6 +16,8 @@ pub struct Part {
     pub is_patch: bool,
     /// The merged content, where it differs from the last one's.
     pub merged: Option<Vec<u8>>,
+    /// The latest value of every field, where that differs from the last one's; removed ones as well.
+    pub merged_fields: Option<Vec<u8>>,
     /// The arrival of the first of them.
     pub first: u64,
     /// The position before the first of them; none of standard messages.
@@ -48,6 +50,7 @@ impl Conflation {
                     message: Arc::clone(message),
                     is_patch: message.is_patch,
                     merged: None,
+                    merged_fields: None,
                     first: message.arrival,
                     after: message.after().or_else(|| message.at().map(|_| message.place_before())),
                     count: 1,
@@ -80,8 +83,14 @@ impl Part {
             self.merged = None;
             self.is_patch = false;
         }
+        let has_fields = self.merged_fields.is_some() || self.message.fields_bytes > 0;
+        self.merged_fields = has_fields.then(|| fields::merge(self.fields(), message.fields(), true));
         self.message = Arc::clone(message);
         self.count += 1;
+    }
+
+    pub fn fields(&self) -> &[u8] {
+        self.merged_fields.as_deref().unwrap_or(self.message.fields())
     }
 
     pub fn content(&self) -> &[u8] {

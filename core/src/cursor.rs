@@ -100,6 +100,9 @@ pub struct Job {
 pub struct Reading {
     /// The epoch of a subject's cursor; 0 not known.
     pub epoch: u64,
+    /// The position that the epoch's first message follows, if no gap reports the change of epoch: a client that was not sent
+    /// that message yet is still there.
+    pub follows: Option<Position>,
     /// Where the page under way, or the last one, began.
     pub place: Place,
     /// Where the next one begins for who was sent all of the last, which ended with this arrival.
@@ -113,6 +116,14 @@ pub struct Reading {
     pub is_whole: bool,
     /// It asked for so many messages, not for all after a place: what is gone before them is not told.
     pub is_history: bool,
+}
+
+impl Reading {
+    /// The position up to which the client was sent everything; `sequence` is the cursor's.
+    pub fn position(&self, sequence: u64) -> Option<Position> {
+        let own = (self.epoch > 0).then_some(Position { epoch: self.epoch, sequence });
+        if sequence == 0 { self.follows.or(own) } else { own }
+    }
 }
 
 /// The join of a pattern: subjects in name order, what is sent of each, and the arrival at which the feed takes over.

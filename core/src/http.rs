@@ -8,9 +8,12 @@ mod chunked;
 mod commands;
 mod content;
 mod extensions;
+mod fields;
 mod head;
 mod host;
+mod produce;
 mod query;
+mod shown;
 mod upgrade;
 
 pub use answer::{Answer, Cors, Refused, Shape, refuse};
@@ -18,7 +21,7 @@ pub use chunked::Chunked;
 pub use commands::{Asked, ListenMany, Wish, read_commands};
 pub use content::{check_publishes, media_of};
 pub use head::{Framing, Head, Method, read_head};
-pub use query::{
-    Listen, Way, find_token, has_subject, hint_at_plus, read_listen, read_produce, read_removal, read_subject,
-};
+pub use produce::{read_produce, read_removal};
+pub use query::{Listen, Way, find_token, has_subject, hint_at_plus, read_listen, read_subject};
+pub use shown::read_shown;
 pub use upgrade::{Upgrade, is_upgrade, upgrade};

@@ -20,7 +20,7 @@ pub const CLIENT_BYTES_MAX: usize = 256;
 pub const PUBLISHER_BYTES_MIN: usize = 16;
 /// Longest publisher id.
 pub const PUBLISHER_BYTES_MAX: usize = 64;
-/// Longest frame that a client is sent that does not set `frame_bytes_max` (4.4).
+/// Longest frame sent to a client that does not set `frame_bytes_max` (4.4).
 pub const FRAME_BYTES_DEFAULT: usize = 16_777_216;
 /// Smallest `frame_bytes_max` that a client may set.
 pub const FRAME_BYTES_MIN: usize = 8_192;
@@ -35,7 +35,7 @@ pub const RESUME_TOKEN_BYTES_MAX: usize = 128;
 pub struct Limits {
     /// Largest WebSocket message or HTTP body, all fragments together.
     pub message_bytes_max: usize,
-    /// Most frames that one WebSocket message may come in.
+    /// Most frames of one WebSocket message.
     pub fragments_per_message_max: usize,
     /// Shortest frame that is compressed for WebSocket clients that agreed to it (`client.compression`).
     pub compress_bytes_min: usize,
@@ -47,125 +47,127 @@ pub struct Limits {
     pub connections_max: usize,
     /// Most subscriptions and watches of one connection.
     pub subscriptions_per_connection_max: usize,
-    /// Most commands in one array, and most commands that wait for an answer; past it the connection is not read.
+    /// Most commands in one array, and most commands waiting for an answer; beyond it the node does not read from the connection.
     pub commands_in_flight_max: usize,
     /// Most subjects in the map that `after` may be for a pattern.
     pub positions_per_subscribe_max: usize,
-    /// Most publishes of one connection in a second; 0: no such limit.
+    /// Most publishes of one connection in a second; 0: no limit.
     pub publishes_per_second_max: usize,
-    /// Most bytes of content that one connection publishes in a second; 0: no such limit.
+    /// Most bytes of content that one connection publishes in a second; 0: no limit.
     pub publish_bytes_per_second_max: usize,
-    /// Most subscribe commands of one connection in a second; 0: no such limit.
+    /// Most subscribe commands of one connection in a second; 0: no limit.
     pub subscribes_per_second_max: usize,
-    /// Most connections that one address begins in a second; 0: no such limit.
+    /// Most connections that one address begins in a second; 0: no limit.
     pub connects_per_second_per_address_max: usize,
-    /// Most tokens that were refused to one address in a minute; past it, whoever shows a token from there waits. 0: no such limit.
+    /// Most different refused tokens of one address in a minute, and most refusals of one token. Beyond it, new connections with a token from that address must wait. 0: no limit.
     pub token_failures_per_minute_per_address_max: usize,
-    /// Most connections of one address at once; 0: no such limit.
+    /// Most connections of one address at once; 0: no limit.
     pub connections_per_address_max: usize,
-    /// Most subscriptions of one address at once, all its connections together; 0: no such limit.
+    /// Most subscriptions of one address at once, all its connections together; 0: no limit.
     pub subscriptions_per_address_max: usize,
-    /// Most subscribe commands of one address in a second; 0: no such limit.
+    /// Most subscribe commands of one address in a second; 0: no limit.
     pub subscribes_per_second_per_address_max: usize,
-    /// Most publishes of one address in a second, all its connections together; 0: no such limit.
+    /// Most publishes of one address in a second, all its connections together; 0: no limit.
     pub publishes_per_second_per_address_max: usize,
-    /// Most bytes of content that one address publishes in a second; 0: no such limit.
+    /// Most bytes of content that one address publishes in a second; 0: no limit.
     pub publish_bytes_per_second_per_address_max: usize,
-    /// Most connections that one identity begins in a second; 0: no such limit.
+    /// Most connections that one identity begins in a second; 0: no limit.
     pub connects_per_second_per_identity_max: usize,
-    /// Most connections of one identity at once; 0: no such limit.
+    /// Most connections of one identity at once; 0: no limit.
     pub connections_per_identity_max: usize,
-    /// Most subscriptions of one identity at once, all its connections together; 0: no such limit.
+    /// Most subscriptions of one identity at once, all its connections together; 0: no limit.
     pub subscriptions_per_identity_max: usize,
-    /// Most subscribe commands of one identity in a second; 0: no such limit.
+    /// Most subscribe commands of one identity in a second; 0: no limit.
     pub subscribes_per_second_per_identity_max: usize,
-    /// Most publishes of one identity in a second, all its connections together; 0: no such limit.
+    /// Most publishes of one identity in a second, all its connections together; 0: no limit.
     pub publishes_per_second_per_identity_max: usize,
-    /// Most bytes of content that one identity publishes in a second; 0: no such limit.
+    /// Most bytes of content that one identity publishes in a second; 0: no limit.
     pub publish_bytes_per_second_per_identity_max: usize,
-    /// Most connections of one tenant at once; 0: no such limit.
+    /// Most connections of one tenant at once; 0: no limit.
     pub connections_per_tenant_max: usize,
-    /// Most subscriptions of one tenant at once, all its connections together; 0: no such limit.
+    /// Most subscriptions of one tenant at once, all its connections together; 0: no limit.
     pub subscriptions_per_tenant_max: usize,
-    /// Most publishes of one tenant in a second, all its connections together; 0: no such limit.
+    /// Most publishes of one tenant in a second, all its connections together; 0: no limit.
     pub publishes_per_second_per_tenant_max: usize,
-    /// Most bytes of content that one tenant publishes in a second; 0: no such limit.
+    /// Most bytes of content that one tenant publishes in a second; 0: no limit.
     pub publish_bytes_per_second_per_tenant_max: usize,
-    /// How much of a rate may come at once after a pause: so many milliseconds' worth.
+    /// Burst after a pause: this many milliseconds of the rate at once.
     pub burst_ms_max: u64,
-    /// Addresses, identities and tenants whose use is remembered; those with connections are kept beyond it, of the others who owes least goes first.
+    /// Most rate-limit entries. Entries with open connections are always kept; otherwise the one closest to its full allowance is evicted first.
     pub rate_limit_entries_max: usize,
-    /// Time from accepting a connection to its complete request head, and from there to `connect` where one is asked for.
+    /// Time from accepting a connection to its complete request head, and then to `connect` if the listener requires it.
     pub handshake_ms_max: u64,
     /// Time from the first byte of a message to its last.
     pub message_ms_max: u64,
     /// Longest time an HTTP request may wait for a message; one that asks for more gets this.
     pub poll_ms_max: u64,
-    /// A connection that was silent this long is sent a ping.
+    /// Silence after which the node sends a ping.
     pub ping_interval_ms: u64,
-    /// A connection from which nothing came, and whose socket took nothing, for this long is closed.
+    /// Time without data in either direction after which a connection is closed.
     pub idle_ms_max: u64,
     /// Time the peer has to answer a close; then the socket is closed.
     pub close_ms_max: u64,
-    /// Bytes of the authorizer's answers that one connection keeps; the oldest go, and are asked for again.
+    /// Bytes of authorizer answers cached per connection; the oldest are evicted and requested again when needed.
     pub answers_bytes_max: usize,
-    /// Age at which an answer of the authorizer is asked for again; a live subscription goes on meanwhile, at most for one more age. 0: an answer does not age.
+    /// Age at which an authorizer answer is requested again; a live subscription continues meanwhile, for at most one more age. 0: answers do not expire.
     pub answers_age_ms: u64,
-    /// Age at which messages go on subjects that were first named by a `reply_to`, where their pattern says no less.
+    /// Age at which messages expire on subjects that were first named by a `reply_to`, unless their pattern sets a shorter one.
     pub reply_age_ms_max: u64,
-    /// Replies kept for one connection; past it the connection is not read.
+    /// Replies waiting for one connection; beyond it the node does not read from the connection.
     pub reply_buffer_bytes_max: usize,
-    /// Most bytes read from logs in one turn for connections that catch up; the rest waits a turn.
+    /// Most bytes read from logs in one turn for connections that catch up.
     pub catch_up_bytes_max: usize,
-    /// Most streams; those that linger without a listener go first.
+    /// Most streams; those without subscribers are evicted first.
     pub streams_per_shard_max: usize,
     /// Most segments of a pattern with a wildcard that is subscribed to or watched.
     pub pattern_segments_max: usize,
-    /// Bytes that the node's index of subscribed patterns takes, and as many again for watched ones; one more is refused.
+    /// Bytes of the index of subscribed patterns, and as many for watched ones; further patterns are refused.
     pub patterns_bytes_max: usize,
-    /// Encoded frames one stream keeps; who is further behind is caught up from the logs.
+    /// Encoded frames kept per stream; subscribers further behind are served from the logs.
     pub stream_window_bytes_max: usize,
-    /// Encoded frames all streams of a shard keep; past it the oldest go.
+    /// Encoded frames kept by all streams of a shard; the oldest are evicted.
     pub windows_bytes_max: usize,
-    /// Time a stream outlives its last listener.
+    /// Time a stream is kept after its last subscriber left.
     pub stream_linger_ms: u64,
-    /// Half-received messages, parked commands and partly sent frames of all connections.
+    /// Half-received messages, waiting commands and partly sent frames of all connections.
     pub partial_bytes_max: usize,
-    /// Most subjects with messages, a snapshot or a listener.
+    /// Most subjects with messages, a snapshot or a subscriber.
     pub subjects_max: usize,
-    /// Messages a log keeps; the oldest go.
+    /// Messages kept in a subject's log; the oldest are evicted.
     pub log_messages_max: usize,
-    /// Age at which a log lets a message go.
+    /// Age at which a message expires from its log.
     pub log_age_ms_max: u64,
-    /// Messages of all logs and snapshots; past it the largest of a few sampled logs lose their oldest, and at last their snapshot.
+    /// Bytes of all logs and snapshots. Beyond it, the largest of a few sampled logs lose their oldest messages, and finally their snapshot.
     pub logs_bytes_max: usize,
-    /// Largest merged snapshot of a subject; a publish past it is refused (4130).
+    /// Most fields of one message.
+    pub fields_max: usize,
+    /// Largest merged snapshot of a subject; a publish that would exceed it is refused (4130).
     pub snapshot_bytes_max: usize,
     /// Age at which a snapshot expires; 0 keeps it.
     pub snapshot_age_ms_max: u64,
-    /// Bytes of all merged states (publishes with `merge`); past it such a publish is refused.
+    /// Bytes of all snapshots; beyond it the largest of 32 that are looked at is evicted, or the new one if none is larger.
     pub snapshots_bytes_max: usize,
-    /// Idempotency keys remembered; the oldest go.
+    /// Idempotency keys remembered; the oldest are evicted.
     pub idempotency_keys_max: usize,
-    /// Age at which an idempotency key is forgotten.
+    /// Age at which an idempotency key expires.
     pub idempotency_keys_age_ms_max: u64,
-    /// Publishers whose numbers are remembered; `connected` says `publisher: false` to one more. All together have room for 16 numbers each.
+    /// Publishers whose numbers are remembered; a further one receives `publisher: false` in `connected`. Space is shared: 16 numbers each.
     pub publishers_max: usize,
-    /// Age at which a publisher without a connection is forgotten, from its last connection or publish.
+    /// Age at which a publisher without a connection expires, counted from its last connection or publish.
     pub publishers_age_ms_max: u64,
-    /// Entries of the feed that a shard has not read; publishers are not read while one is half of it behind.
+    /// Entries of the feed that a shard has not read; while a shard is half of it behind, the node does not read from publishers.
     pub feed_entries_max: usize,
-    /// Messages the feed may hold for a shard that has not read them; as feed_entries_max.
+    /// Bytes of messages that the feed holds for a shard that has not read them; works like feed_entries_max.
     pub feed_bytes_max: usize,
-    /// Arrivals the feed remembers for resume tokens; a resume token before them gets a gap.
+    /// Arrivals remembered for resume tokens; an older resume token gets a gap.
     pub index_entries_max: usize,
-    /// Pages read from the journal at once for clients that go on from further back than memory; who finds no room waits its turn. 0: nothing is read back.
+    /// Most journal pages read at the same time for clients that resume from before the in-memory logs; others wait. 0: the journal is not read.
     pub journal_readings_max: usize,
-    /// Content of one such page; its last message may pass it.
+    /// Content of one such page in bytes; its last message may exceed it.
     pub journal_page_bytes_max: usize,
     /// Time between two resume tokens of a wildcard subscription.
     pub resume_token_interval_ms: u64,
-    /// Time after the last listener left before watchers hear of it.
+    /// Delay before watchers are notified that the last subscriber left.
     pub interest_debounce_ms: u64,
     /// Shortest conflation window a subscription may ask for.
     pub conflate_ms_min: u64,
@@ -173,23 +175,23 @@ pub struct Limits {
     pub conflate_ms_max: u64,
     /// Deepest nesting of JSON content.
     pub content_depth_max: usize,
-    /// MQTT: messages of QoS 1 and 2 that a client may have sent and not yet settled (Receive Maximum); in 3.1.1, eight times as many of QoS 2. Past it the connection is closed (0x93).
+    /// MQTT: Receive Maximum, the most unacknowledged QoS 1 and 2 messages from a client; with 3.1.1 eight times as many of QoS 2. Beyond it the connection is closed (0x93).
     pub mqtt_receive_max: usize,
-    /// MQTT: messages of QoS 1 and 2 sent to a client that it has not settled, where it does not ask for fewer; more wait in the log.
+    /// MQTT: most unacknowledged QoS 1 and 2 messages to a client, unless it asks for fewer; more wait in the log.
     pub mqtt_inflight_max: usize,
-    /// MQTT: topic aliases a client may use, and at most as many are used towards it; past it the connection is closed (0x94).
+    /// MQTT: topic aliases in each direction; beyond it the connection is closed (0x94).
     pub mqtt_aliases_max: usize,
-    /// MQTT: messages that the logs keep for one session or group because it has still to be sent or to settle them; past it the oldest that wait are skipped, counted and reported.
+    /// MQTT: messages that the logs keep for one session or group until it has acknowledged them; beyond it the oldest waiting ones are skipped, counted and reported.
     pub mqtt_owed_messages_max: usize,
     /// MQTT: the same in bytes.
     pub mqtt_owed_bytes_max: usize,
-    /// MQTT: bytes that logs keep only because sessions or groups are owed them, each message counted once; past it whoever holds most of its identity's share skips first. 0: a quarter of `logs_bytes_max`; at most half of it.
+    /// MQTT: bytes that logs keep only for sessions or groups, each message counted once; beyond it the holder of the largest share skips first. 0: a quarter of `logs_bytes_max`; at most half of it.
     pub mqtt_owed_node_bytes_max: usize,
-    /// MQTT: sessions that outlive their connection, of clients that are connected or away; at it a CONNECT that asks for one more is refused. 0: none is kept.
+    /// MQTT: persistent sessions, of connected and disconnected clients; beyond it a CONNECT that asks for one is refused. 0: none is kept.
     pub mqtt_sessions_max: usize,
-    /// MQTT: the longest that a session outlives its connection; who asks for more is told in CONNACK.
+    /// MQTT: longest session expiry; a client that asks for more receives this value in CONNACK.
     pub mqtt_session_ms_max: u64,
-    /// MQTT 5: the longest keep alive; who asks for more, or for none, is told in CONNACK (Server Keep Alive).
+    /// MQTT 5: longest keep alive; a client that asks for more, or for none, receives this value in CONNACK (Server Keep Alive).
     pub mqtt_keep_alive_ms_max: u64,
 }
 
@@ -249,9 +251,10 @@ impl Default for Limits {
             log_messages_max: 1_000,
             log_age_ms_max: 180_000,
             logs_bytes_max: 536_870_912,
+            fields_max: 64,
             snapshot_bytes_max: 1_048_576,
             snapshot_age_ms_max: 0,
-            snapshots_bytes_max: 268_435_456,
+            snapshots_bytes_max: 402_653_184,
             idempotency_keys_max: 100_000,
             idempotency_keys_age_ms_max: 300_000,
             publishers_max: 1_000_000,

@@ -1,5 +1,7 @@
 //! A message as it is kept: immutable, shared by the log that keeps it and the shards that still have to send it.
 //! Numbering is the log's; how it looks on a wire is the wires'.
+pub mod fields;
+
 use std::sync::Arc;
 
 use crate::command::{Ack, Numbered};
@@ -71,13 +73,16 @@ pub struct Message {
     pub qos: Qos,
     pub(crate) content_bytes: u32,
     pub(crate) reply_bytes: u16,
+    pub(crate) fields_bytes: u32,
     /// The MQTT client that published it; 0 any other publisher.
     pub publisher: u32,
+    /// Its subject's pattern promises MQTT clients the disk: what a session says of it at QoS 2 is on the disk first.
+    pub is_on_disk: bool,
     /// MQTT's message expiry: seconds from `time_ms` on; `NO_EXPIRY` none.
     pub expiry_s: u32,
     /// When it was accepted (monotonic µs, modulo 2³²): for how long it takes until the kernel has it.
     pub accepted_us: u32,
-    /// Content, then the reply subject, then carried MQTT properties (both possibly empty): one allocation for all.
+    /// Content, then the reply subject, then fields, then carried MQTT properties (all possibly empty): one allocation for all.
     pub(crate) bytes: Box<[u8]>,
 }
 
@@ -99,7 +104,14 @@ impl Message {
 
     /// Properties that its publisher gave it for other MQTT clients, as they are written there.
     pub fn carried(&self) -> &[u8] {
-        self.bytes.get(self.content_bytes as usize + usize::from(self.reply_bytes)..).unwrap_or(&[])
+        let start = self.content_bytes as usize + usize::from(self.reply_bytes) + self.fields_bytes as usize;
+        self.bytes.get(start..).unwrap_or(&[])
+    }
+
+    /// Its fields, as `fields` holds them.
+    pub fn fields(&self) -> &[u8] {
+        let start = self.content_bytes as usize + usize::from(self.reply_bytes);
+        self.bytes.get(start..start + self.fields_bytes as usize).unwrap_or(&[])
     }
 
     /// What is left of its expiry at `wall_ms`: seconds, none where it has none; zero once it has expired.
@@ -156,13 +168,14 @@ pub struct Draft {
     pub is_guaranteed: bool,
     pub content_bytes: u32,
     pub(crate) reply_bytes: u16,
-    /// Content, then the reply subject, then carried properties.
+    pub(crate) fields_bytes: u32,
+    /// Content, then the reply subject, then fields, then carried properties.
     pub bytes: Box<[u8]>,
     /// What MQTT says of it; none from any other wire.
     pub mqtt: Option<FromMqtt>,
     /// The publisher's idempotency key, scoped by `holder` and the subject.
     pub key: Option<Box<[u8]>>,
-    /// The publisher and number of one that is numbered.
+    /// The publisher and number of one that is numbered; of MQTT at QoS 2 the client and its packet identifier.
     pub numbered: Option<(Arc<str>, Numbered)>,
     /// What its publisher waits for.
     pub ack: Ack,
@@ -241,6 +254,7 @@ impl Draft {
             is_guaranteed: true,
             content_bytes: content.len() as u32,
             reply_bytes,
+            fields_bytes: 0,
             bytes: bytes.into_boxed_slice(),
             mqtt: None,
             key: None,
@@ -251,6 +265,27 @@ impl Draft {
             origin: 0,
             connection,
         }
+    }
+
+    /// The same with these fields, in place of those that it had.
+    #[must_use]
+    pub fn with_fields(mut self, fields: &[u8]) -> Self {
+        if !fields.is_empty() || self.fields_bytes > 0 {
+            self.put_fields(fields);
+        }
+        self
+    }
+
+    pub(crate) fn put_fields(&mut self, fields: &[u8]) {
+        let start = self.content_bytes as usize + usize::from(self.reply_bytes);
+        let mut bytes = std::mem::take(&mut self.bytes).into_vec();
+        bytes.splice(start..start + self.fields_bytes as usize, fields.iter().copied());
+        (self.fields_bytes, self.bytes) = (fields.len() as u32, bytes.into_boxed_slice());
+    }
+
+    pub(crate) fn fields(&self) -> &[u8] {
+        let start = self.content_bytes as usize + usize::from(self.reply_bytes);
+        self.bytes.get(start..start + self.fields_bytes as usize).unwrap_or(&[])
     }
 
     /// The same from MQTT, with the properties that `carried` appends.
@@ -290,11 +325,19 @@ impl Draft {
             qos: self.mqtt.map_or(guaranteed, |mqtt| mqtt.qos),
             content_bytes: self.content_bytes.min(self.bytes.len() as u32),
             reply_bytes: self.reply_bytes,
+            fields_bytes: self.fields_bytes,
             publisher: self.mqtt.map_or(0, |mqtt| mqtt.publisher),
+            is_on_disk: false,
             expiry_s: self.mqtt.map_or(NO_EXPIRY, |mqtt| mqtt.expiry_s),
             accepted_us: place.accepted_us,
             bytes: std::mem::take(&mut self.bytes),
         }
+    }
+
+    /// What its row says of the publisher's number: an MQTT client's identifier only where the row is awaited.
+    pub(crate) fn take_number(&mut self) -> Option<(Arc<str>, u64)> {
+        let numbered = self.numbered.take().filter(|_| self.mqtt.is_none() || self.ack == Ack::Disk);
+        numbered.map(|(publisher, numbered)| (publisher, numbered.number))
     }
 
     pub(crate) fn content(&self) -> &[u8] {

@@ -32,17 +32,18 @@ use crate::settings::Settings;
 
 pub use append::Outcome;
 pub use feed::{Entry, Heard, Lag, Lost, SHARDS_MAX};
+pub(crate) use journal::NotesProgress;
 pub use journal::{PastRun, Progress, Restored};
 pub use mqtt::{
-    Before, Claim, Dealt, Ended, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue, Portion,
-    Sender, Will,
+    Before, Came, Claim, Dealt, Ended, InFlight, Inherited, Kept, KeptSubscription, Mail, Missed, NOBODY, Overdue,
+    Portion, Received, Sender, Will,
 };
 pub use names::Owner;
 pub(crate) use names::Shares;
 pub use policy::{Policy, check as check_patterns};
 pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
-pub use room::{Crowd, Purged};
+pub use room::{ConnectionCount, Purged};
 pub use snapshot::Snapshot;
 pub use walk::{Found, Stride, Walk, Way};
 
@@ -67,6 +68,8 @@ pub struct Node {
     /// What waits to be written down; none where there is no journal.
     journal: Option<Box<journal::Journal>>,
     unseen: journal::Unseen,
+    /// What the journal's file of snapshots is to be told.
+    states: journal::States,
     /// While rows of the journal come back.
     restoring: Option<Box<journal::Restoring>>,
     directory: directory::Directory,
@@ -101,13 +104,17 @@ pub struct Node {
     /// Highest wall time seen; resume tokens carry it, and it never runs back.
     time_ms: u64,
     random: u64,
+    /// The last log that was looked at for something large.
+    looked: u32,
+    /// How many were looked at so far.
+    looks: u64,
     counts: report::Counts,
     sweep: sweep::Progress,
     /// Shards that gave up and whose patterns were closed.
     closed: u64,
     /// Shards that were told of interest and not yet woken.
     wakes: u64,
-    crowd: Crowd,
+    connection_count: ConnectionCount,
 }
 
 impl Node {
@@ -127,6 +134,7 @@ impl Node {
             tap: feed::Tap::new(&settings.tap),
             journal: settings.journal.as_ref().map(|settings| Box::new(journal::Journal::new(settings))),
             unseen: journal::Unseen::default(),
+            states: journal::States::new(settings.journal.is_some()),
             restoring: None,
             feed: feed::Feed::new(limits.feed_entries_max, limits.feed_bytes_max),
             directory: directory::Directory::new(secret),
@@ -151,11 +159,13 @@ impl Node {
             accepted_us: 0,
             time_ms: 0,
             random: secret.0 ^ secret.1 | 1,
+            looked: 0,
+            looks: 0,
             counts: report::Counts::default(),
             sweep: sweep::Progress::default(),
             closed: 0,
             wakes: 0,
-            crowd: Crowd::default(),
+            connection_count: ConnectionCount::default(),
             limits,
         }
     }
@@ -170,8 +180,8 @@ impl Node {
     }
 
     /// The connections of all shards.
-    pub fn crowd(&self) -> Crowd {
-        self.crowd.clone()
+    pub fn connection_count(&self) -> ConnectionCount {
+        self.connection_count.clone()
     }
 
     /// The last accepted arrival; 0 none.

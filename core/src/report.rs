@@ -48,7 +48,7 @@ pub enum Report {
         address: SocketAddr,
         /// What it may do now was granted by the server before.
         is_renewal: bool,
-        /// The certificate that its TLS connection was verified by (DER), where it is to say who comes.
+        /// The certificate that its TLS connection was verified by, then those sent with it (DER), where it is to say who comes.
         certificate: Option<Arc<[u8]>>,
     },
     /// A rule says "ask": the connection is not read until an order answers.
@@ -66,6 +66,12 @@ pub enum Report {
         client: Arc<str>,
         address: SocketAddr,
         protocol: &'static str,
+    },
+    /// A client that is connected showed another token, which was granted; `token` is its name.
+    Renewed {
+        connection: ConnectionId,
+        holder: Arc<Holder>,
+        token: Option<Arc<str>>,
     },
     Subscribed {
         connection: ConnectionId,
@@ -99,6 +105,14 @@ pub enum Report {
         code: Code,
         reason: String,
     },
+    /// A login was refused, or the token of a renewal; `client` is what the peer calls itself.
+    LoginRefused {
+        connection: ConnectionId,
+        client: Arc<str>,
+        address: SocketAddr,
+        code: Code,
+        reason: String,
+    },
     /// Messages that an MQTT session was owed are gone; none: nobody can count them.
     MqttMissed {
         client: Arc<str>,
@@ -122,6 +136,10 @@ pub enum Report {
     },
     /// The journal's disk fails, and this is what it says; none: it does no longer.
     Journal {
+        reason: Option<String>,
+    },
+    /// The journal's file of snapshots cannot be written, and this is why; none: it can again.
+    SnapshotsFile {
         reason: Option<String>,
     },
     /// Answers a list, or a part of it: `next` is where to go on when not every connection was looked at.

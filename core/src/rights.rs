@@ -17,8 +17,8 @@ use answers::Answers;
 use rules::Rules;
 pub use rules::SharedRules;
 
-/// The issuer of rights that come from a token of dispatch, which their source begins with; no configured issuer has this name.
-pub const DISPATCH: &str = "godwit-dispatch";
+/// Who vouches for rights that come from a token of dispatch, which their source begins with; no configured issuer has this name.
+pub const DISPATCH: &str = "jwt:godwit-dispatch";
 
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +58,7 @@ impl Rights {
     /// Compiles rules as the settings or the server write them. What no rule holds is denied.
     pub fn compile(settings: &[RuleSettings]) -> Result<Self, Refusal> {
         let rules = settings.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { rules: Arc::new(Rules::new(rules)), ..Self::default() })
+        Ok(Self { rules: Arc::new(Rules::new(rules)?), ..Self::default() })
     }
 
     /// Holds the rules once with all who were granted the same.
@@ -149,8 +149,8 @@ impl Rights {
     }
 
     fn is_dispatch(&self) -> bool {
-        let issuer = self.source.as_deref().and_then(|source| source.split('\n').next());
-        issuer == Some(DISPATCH)
+        let authority = self.source.as_deref().and_then(|source| source.split('\n').next());
+        authority == Some(DISPATCH)
     }
 
     /// Whether the rules alone leave this to the server.
@@ -186,7 +186,7 @@ impl Rule {
             other => return Err(Refusal::new(Code::FieldInvalid, format!("no such verdict in a rule: {other}"))),
         };
         // MQTT has names with empty levels: they are asked about, and ruled on, as any other.
-        Ok(Self { pattern: Pattern::parse_levels(&settings.pattern)?, subscribe, publish, verdict })
+        Ok(Self { pattern: Pattern::parse(&settings.pattern)?, subscribe, publish, verdict })
     }
 
     pub fn concerns(&self, action: Action) -> bool {

@@ -47,6 +47,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<String>,
     /// A shown token is judged by the server. False: tokens are ignored and all are anonymous.
     pub asks_on_connect: bool,
+    /// Who may vouch for a holder: an authority, or one of its keys or names behind a line's end; none: all may.
+    pub trusted: Option<Vec<String>>,
     /// Whether connects, subscriptions and their ends are reported: nobody pays for what nobody reads.
     pub reports_sessions: bool,
     pub patterns: Vec<PatternSettings>,
@@ -198,9 +200,9 @@ pub struct PatternSettings {
     /// A slow consumer gets one merged message a subject when it falls off the window.
     pub conflate_when_slow: Option<bool>,
     /// Batching: frames of these subjects wait this long for company, 0 not.
-    pub hold_ms: Option<u32>,
+    pub batch_ms: Option<u32>,
     /// Batching: a stream that holds this many bytes goes out at once.
-    pub hold_bytes_max: Option<u32>,
+    pub batch_bytes_max: Option<u32>,
     /// What PUBACK and PUBREC say of a message: "cached" (or empty), or "disk".
     pub mqtt_ack: Option<String>,
     /// False: what MQTT sessions are owed is not kept beyond the age and count of the log.
@@ -214,10 +216,18 @@ pub struct PatternSettings {
 }
 
 impl Settings {
+    /// Whether a voucher, an authority and behind a line's end one of its keys or names, counts now.
+    #[must_use]
+    pub fn trusts(&self, voucher: &str) -> bool {
+        let is_of =
+            |one: &String| voucher.strip_prefix(&**one).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
+        voucher.is_empty() || self.trusted.as_ref().is_none_or(|trusted| trusted.iter().any(is_of))
+    }
+
     /// Whether the journal has rows about what a selector holds: not where the closest pattern that says something about all of it says no.
     #[must_use]
     pub fn journals(&self, selector: &str) -> bool {
-        let Ok(of) = Pattern::parse_levels(selector) else { return true };
+        let Ok(of) = Pattern::parse(selector) else { return true };
         let said = self.patterns.iter().filter_map(|one| Some((Pattern::parse(&one.pattern).ok()?, one.journal?)));
         let closest = said.filter(|(pattern, _)| pattern.covers(&of)).max_by(|a, b| a.0.compare_specificity(&b.0));
         closest.is_none_or(|(_, journals)| journals)

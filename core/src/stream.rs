@@ -79,8 +79,8 @@ pub struct Stream {
     /// Standard messages appended so far, modulo 2³².
     pub standard: u32,
     /// Batching: frames wait this long for company, or until this many bytes wait. 0: they do not.
-    pub hold_ms: u32,
-    pub hold_bytes_max: u32,
+    pub batch_ms: u32,
+    pub batch_bytes_max: u32,
     /// Since when frames wait, and from which byte place on.
     pub held: Option<(u64, u64)>,
     pub is_dirty: bool,
@@ -116,8 +116,8 @@ impl Stream {
             numbers: Numbers::default(),
             conflates_slow: false,
             standard: 0,
-            hold_ms: 0,
-            hold_bytes_max: 0,
+            batch_ms: 0,
+            batch_bytes_max: 0,
             held: None,
             is_dirty: false,
             marked: 0,

@@ -1,6 +1,6 @@
 //! Names and patterns: parse, check, match. Owns what a legal subject is; who listens is the directory's.
 //!
-//! A subject is one or more segments, each after a slash; `*` (any one segment) and `**` (any rest, also none) are wildcards
+//! A subject is one or more segments, each after a slash, which may be empty; `*` (any one segment) and `**` (any rest, also none) are wildcards
 //! when they are a whole segment, `**` only last. `/$…` is the server's own: no leading wildcard matches it.
 use std::cmp::Ordering;
 
@@ -31,12 +31,6 @@ impl Selector {
         Ok(if pattern.has_wildcard() { Self::Pattern(pattern) } else { Self::Subject(pattern.text) })
     }
 
-    /// The same for a name whose levels may be empty, as MQTT's may.
-    pub fn parse_levels(text: &str) -> Result<Self, Refusal> {
-        let pattern = Pattern::parse_levels(text)?;
-        Ok(if pattern.has_wildcard() { Self::Pattern(pattern) } else { Self::Subject(pattern.text) })
-    }
-
     pub fn text(&self) -> &str {
         match self {
             Self::Subject(text) => text,
@@ -48,13 +42,7 @@ impl Selector {
 impl Pattern {
     /// Parses and checks `text`; a plain subject is a pattern too.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        check_segments(text).map_err(|reason| refuse(Code::PatternInvalid, text, reason))?;
-        Self::parse_levels(text)
-    }
-
-    /// The same for a name whose levels may be empty, as MQTT's may.
-    pub fn parse_levels(text: &str) -> Result<Self, Refusal> {
-        check_levels(text).map_err(|reason| refuse(Code::PatternInvalid, text, reason))?;
+        check_name(text).map_err(|reason| refuse(Code::PatternInvalid, text, reason))?;
         let mut rest = segments(text);
         while let Some(segment) = rest.next() {
             if segment == REST && rest.next().is_some() {
@@ -159,22 +147,7 @@ impl Pattern {
 
 /// Checks that `text` is a subject for clients: legal, without wildcards, and not the server's own.
 pub fn check_subject(text: &str) -> Result<(), Refusal> {
-    check_segments(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
-    check_topic(text)
-}
-
-/// Checks that `text` is a subject to publish on: one of dispatch is, too, and rights decide who may (protocol.md, 1.8).
-pub fn check_publish_subject(text: &str) -> Result<(), Refusal> {
-    if !is_dispatch(text) {
-        return check_subject(text);
-    }
-    check_segments(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
-    check_concrete(text)
-}
-
-/// The same for a name whose levels may be empty: only MQTT makes such subjects.
-pub fn check_topic(text: &str) -> Result<(), Refusal> {
-    check_levels(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
+    check_name(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
     check_concrete(text)?;
     if is_own(text) {
         return Err(refuse(Code::SubjectInvalid, text, "begins with /$, which is the server's own"));
@@ -182,8 +155,27 @@ pub fn check_topic(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Checks that `text` is a subject to publish on: one of dispatch is, too, and rights decide who may (protocol.md, 1.8).
+pub fn check_publish_subject(text: &str) -> Result<(), Refusal> {
+    if !is_dispatch(text) {
+        return check_subject(text);
+    }
+    check_name(text).map_err(|reason| refuse(Code::SubjectInvalid, text, reason))?;
+    check_concrete(text)
+}
+
+/// Whether a segment of a legal name is empty, as a level of an MQTT topic may be: only MQTT creates such subjects (protocol.md, 1.9).
+pub fn has_empty_segment(text: &str) -> bool {
+    text.ends_with('/') || text.as_bytes().windows(2).any(|pair| pair == b"//")
+}
+
+/// Why a subject that does not exist is not created.
+pub(crate) fn refuse_empty_segment(text: &str) -> Refusal {
+    refuse(Code::SubjectInvalid, text, "has an empty segment: only MQTT creates such a subject, and it does not exist")
+}
+
 fn check_concrete(text: &str) -> Result<(), Refusal> {
-    if segments(text).any(is_wildcard) {
+    if text.as_bytes().contains(&b'*') && segments(text).any(is_wildcard) {
         return Err(refuse(Code::SubjectInvalid, text, "has a wildcard segment, which only a pattern may have"));
     }
     Ok(())
@@ -202,13 +194,18 @@ pub fn is_dispatch(text: &str) -> bool {
 /// Whether a subject or pattern of dispatch names its owner, the tenant and for an inbox its receiver, without a wildcard.
 pub fn names_owner(text: &str) -> bool {
     let mut names = segments(text).skip(1);
-    owner_depth(text).is_some_and(|depth| (0..depth).all(|_| names.next().is_some_and(|name| !is_wildcard(name))))
+    owner_depth(text).is_some_and(|depth| {
+        (0..depth).all(|_| names.next().is_some_and(|name| !is_wildcard(name) && !name.is_empty()))
+    })
 }
 
 /// How many segments after the first say to whom a subject of dispatch belongs.
 fn owner_depth(text: &str) -> Option<usize> {
+    // Nearly every subject is somebody's own, and each publish asks: a look at two bytes answers for those.
+    if !is_own(text) {
+        return None;
+    }
     match segments(text).next() {
-        _ if !is_own(text) => None,
         Some("$inbox") => Some(2),
         Some("$dispatch") => Some(1),
         _ => None,
@@ -236,24 +233,25 @@ fn weigh(segment: Option<&str>) -> u8 {
     }
 }
 
-fn check_segments(text: &str) -> Result<(), &'static str> {
-    if text.ends_with('/') || text.contains("//") {
-        return Err("has an empty segment");
-    }
-    check_levels(text)
-}
-
-fn check_levels(text: &str) -> Result<(), &'static str> {
+fn check_name(text: &str) -> Result<(), &'static str> {
     if !text.starts_with('/') {
         return Err("does not begin with a slash");
+    }
+    if text == "/" {
+        return Err("has no segment");
     }
     if text.len() > SUBJECT_BYTES_MAX {
         return Err("is too long");
     }
-    if text.chars().any(char::is_control) {
+    if has_control(text) {
         return Err("has a control character");
     }
     Ok(())
+}
+
+/// Asked of each publish: characters are decoded only where one is not printable ASCII.
+fn has_control(text: &str) -> bool {
+    !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.chars().any(char::is_control)
 }
 
 /// A filter with a level that is a wildcard here and a name there.

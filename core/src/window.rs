@@ -5,6 +5,7 @@ mod count;
 mod settle;
 
 pub use count::{Handed, Missing};
+use settle::Beyond;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -78,8 +79,8 @@ pub struct Window {
     front: Boundary,
     /// What a reader at the front has surely been sent: less than the front's arrival where later frames share that.
     front_settled: u64,
-    /// Frames before the front that share its arrival: each one's log, and the sequence that it brought its readers to.
-    front_sent: Vec<(LogId, u64)>,
+    /// What a reader at the front was sent beyond that; none where it was sent nothing more.
+    front_beyond: Option<Box<Beyond>>,
     head: Boundary,
     bytes: usize,
     /// How many segments were ever begun: the number of the current one.
@@ -95,7 +96,7 @@ impl Window {
             segments: VecDeque::new(),
             front: here,
             front_settled: arrival,
-            front_sent: Vec::new(),
+            front_beyond: None,
             head: here,
             bytes: 0,
             begun: 0,
@@ -295,9 +296,9 @@ impl Window {
         while self.bytes > bytes_max && self.segments.len() > 1 {
             let end = self.segments.front().map_or(0, Segment::end);
             let settled = self.settled(end).map_or(self.front_settled, |here| here.arrival);
-            let sent = self.sent_beyond(end);
+            let beyond = self.beyond(end);
             if let Some(segment) = self.segments.pop_front() {
-                (self.front_settled, self.front_sent) = (settled, sent);
+                (self.front_settled, self.front_beyond) = (settled, beyond);
                 self.bytes -= segment.cost();
                 if let Some(last) = segment.frames.last() {
                     self.front = boundary(&segment, last);
@@ -314,7 +315,7 @@ impl Window {
         self.head.arrival = self.head.arrival.max(arrival);
         self.front = self.head;
         self.front_settled = self.head.arrival;
-        self.front_sent.clear();
+        self.front_beyond = None;
         self.bytes = 0;
         freed
     }

@@ -9,6 +9,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use godwit_core::rights::{Rights, SharedRules};
+use godwit_core::settings::RuleSettings;
 use world::{Place, World, open_settings};
 
 /// Counts what is held, and all that ever was.
@@ -37,6 +39,11 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
+
+/// What is held more than at a time before. The harness itself may have let go of a little since then.
+fn held_since(before: usize) -> usize {
+    HELD.load(Relaxed).saturating_sub(before)
+}
 
 const CLIENTS: usize = 512;
 
@@ -81,6 +88,32 @@ fn a_client_that_has_said_who_it_is_keeps_its_name_and_no_more() {
     let named = cost(&[r#"{"id":1,"connect":{"client":"app"}}"#, subscribe], true);
     assert!(unnamed < plain + 16, "{plain} bytes a client, {unnamed} after a connect and halves of messages");
     assert!(named < plain + 80, "{plain} bytes a client, {named} with a name");
+}
+
+#[test]
+fn ten_thousand_rules_are_held_once_for_all_connections_of_a_holder() {
+    let _alone = ALONE.lock();
+    let rules: Vec<RuleSettings> = (0..10_000)
+        .map(|number| RuleSettings {
+            pattern: format!("/rooms/{number}/**"),
+            actions: "both".into(),
+            verdict: "allow".into(),
+        })
+        .collect();
+    let (mut shared, mut held) = (SharedRules::default(), Vec::new());
+    let before = HELD.load(Relaxed);
+    let mut grant = || {
+        let mut rights = Rights::compile(&rules).expect("rules");
+        rights.share(&mut shared);
+        held.push(rights);
+        held_since(before)
+    };
+    let one = grant();
+    let many = (1..100).map(|_| grant()).last().expect("a count");
+    assert!(many < one + 100 * 1_000, "{one} bytes for one connection, {many} for a hundred");
+    assert!(one < 10_000 * 400, "{one} bytes");
+    drop(held);
+    assert!(held_since(before) < one / 10, "they go with the last who has them");
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn main() {
             after: None,
             time_ms: 1_795_250_000_123,
             kind: Kind::Json,
+            fields: &[],
             content,
             reply_to: None,
             conflated: 0,

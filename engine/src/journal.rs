@@ -5,15 +5,17 @@
 use crate::board::Board;
 use crate::engine::Engine;
 use crate::history::Readings;
-use crate::notes::{Notes, NotesFile};
+use crate::lines::{Found, LinesFile};
+use crate::notes::{self, Notes};
 use crate::queue::lock;
+use crate::snapshots::Snapshots;
 use godwit_core::journal::{Ask, MessageRow, Rows, StatsRow};
 use godwit_core::node::{Node, PastRun, Progress, Restored};
 use godwit_core::position::Now;
 use godwit_core::report::Report;
 use godwit_core::settings::{JournalSettings, Settings};
 use godwit_journal::disk::{Disk, RealDisk};
-use godwit_journal::{Budget, Checked, Journal, Past, Queue, Stream};
+use godwit_journal::{Budget, Checked, Journal, Keep, Past, Queue, Stream};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -48,6 +50,8 @@ pub struct JournalFigures {
     pub syncs: u64,
     pub sync_us: u64,
     pub waiting_bytes: usize,
+    /// How often the file of snapshots could not be written.
+    pub snapshot_failures: u64,
 }
 
 /// A node does not begin without the journal that it was told to keep.
@@ -75,6 +79,7 @@ pub(crate) struct Journaling {
     journal: Mutex<Option<Journal>>,
     readings: Readings,
     notes: Notes,
+    snapshots: Arc<Snapshots>,
 }
 
 /// Opens the journal of the settings, gives the node back what it holds, and begins. None where there is none.
@@ -115,13 +120,27 @@ fn begin_with(
             }
         }
     };
-    let (journal, past) = Journal::open(&translate(settings, asked), Arc::clone(&disk), notify)
+    let directory = Path::new(&asked.directory);
+    disk.create_folder(directory)?;
+    let snapshots = Arc::new(Snapshots::new(Arc::clone(&disk), directory));
+    let keep = {
+        let snapshots = Arc::clone(&snapshots);
+        Keep(Arc::new(move |subjects, until| snapshots.keep(subjects, until)))
+    };
+    let settings_of_journal = translate(settings, asked);
+    let (journal, mut past) = Journal::open_keeping(&settings_of_journal, Arc::clone(&disk), notify, Some(keep))
         .map_err(|error| io::Error::other(error.to_string()))?;
-    lock(node).begin_restore(chain(&past));
+    let saved = snapshots.find()?;
+    lock(node).begin_epoch(past.epoch);
+    lock(node).begin_restore(chain(&past, now().wall_ms));
     let kept_from = journal.reader().first_arrival();
     let keep = |name: &str, text: &str| lock(node).restore_note(name, text, kept_from, now());
-    let notes = NotesFile::open(disk, Path::new(&asked.directory), keep)?;
-    let (restored, damaged) = give_back(settings, node, &journal, &past, &now)?;
+    let mut notes = LinesFile::new(disk, &directory.join("notes"), notes::FACTOR);
+    let noted = notes.find()?;
+    notes.begin(noted, keep)?;
+    let (restored, damaged) = give_back(settings, node, (&journal, &past), (&snapshots, saved), &now)?;
+    past.said.extend(restored.loss());
+    snapshots.report_to(reporter(board));
     board.begin_journal(Journaling {
         node: Arc::clone(node),
         queue: journal.queue().clone(),
@@ -129,7 +148,8 @@ fn begin_with(
         rows: Mutex::default(),
         was_failing: Mutex::default(),
         readings: Readings::open(journal.reader(), journal.progress(), &Arc::downgrade(board))?,
-        notes: Notes::begin(notes, Arc::clone(node))?,
+        notes: Notes::begin(notes, Arc::clone(&snapshots), Arc::clone(node), waker(board))?,
+        snapshots,
         journal: Mutex::new(Some(journal)),
     });
     let _ = is_ready.set(()); // it is set once, here
@@ -137,6 +157,21 @@ fn begin_with(
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let was_clean = past.follows.map(|follows| follows.is_clean);
     Ok(Resumed { restored, took_ms, was_clean, damaged, said: past.said })
+}
+
+fn waker(board: &Arc<Board>) -> impl Fn(u64) + Send + 'static {
+    let board = Arc::downgrade(board);
+    move |shards| board.upgrade().into_iter().for_each(|board| board.wake(shards))
+}
+
+/// Tells the server whether the file of snapshots can be written.
+fn reporter(board: &Arc<Board>) -> impl Fn(Option<String>) + Send + Sync + 'static {
+    let board = Arc::downgrade(board);
+    move |reason| {
+        if let Some(board) = board.upgrade() {
+            board.reports.push(&mut vec![Report::SnapshotsFile { reason }]);
+        }
+    }
 }
 
 /// Of other settings a running journal takes over what is kept, and nothing else.
@@ -176,8 +211,8 @@ fn translate(settings: &Settings, asked: &JournalSettings) -> godwit_journal::Se
 fn give_back(
     settings: &Settings,
     node: &Arc<Mutex<Node>>,
-    journal: &Journal,
-    past: &Past,
+    (journal, past): (&Journal, &Past),
+    (snapshots, saved): (&Snapshots, Found),
     now: &impl Fn() -> Now,
 ) -> io::Result<(Restored, u64)> {
     let limits = &settings.limits;
@@ -197,6 +232,7 @@ fn give_back(
     if let Some(follows) = past.follows.filter(|_| past.is_end_damaged) {
         lock(node).restore_hole(follows.run, follows.arrival + 1);
     }
+    snapshots.announce(&saved, node)?;
     let loaded = reader.load(budget, threads, &mut |messages| {
         let (mut node, now) = (lock(node), now());
         messages.into_iter().for_each(|message| node.restore(message, now));
@@ -204,23 +240,29 @@ fn give_back(
     if loaded.first > 0 {
         lock(node).restore_part();
     }
-    reader.load_snapshots(loaded.first, &|subject| !lock(node).needs_snapshot(subject), &mut |message, newest| {
+    let is_known = |subject: &str| !lock(node).needs_snapshot(subject);
+    let newest = reader.load_snapshots(loaded.first, &is_known, &mut |message, newest| {
         lock(node).restore_snapshot(message, newest, now());
     })?;
+    // Rows are gone, and what they made may be lost.
+    let is_lost = saved.damaged > 0 || saved.is_missing && reader.first(Stream::Messages) > 0;
+    snapshots.begin(saved, node, &newest, now())?;
+    if is_lost {
+        lock(node).restore_without_bases();
+    }
     Ok((lock(node).finish_restore(now()), loaded.damaged))
 }
 
-/// The runs in the core's words: each began with the arrival after what it follows.
-fn chain(past: &Past) -> Vec<PastRun> {
+/// The runs in the core's words: each began with the arrival after what it follows. Between the epochs of two runs are many that neither
+/// gave: a run of a copy of this journal may have.
+fn chain(past: &Past, now_ms: u64) -> Vec<PastRun> {
     let mut runs: Vec<PastRun> = Vec::with_capacity(past.runs.len());
     let ends = past.runs.iter().skip(1).map(|next| next.follows).chain([past.follows]);
-    for (run, end) in past.runs.iter().zip(ends) {
+    let begins = past.runs.iter().skip(1).map(|next| next.began_ms).chain([now_ms]);
+    for ((run, end), next_ms) in past.runs.iter().zip(ends).zip(begins) {
         let began = runs.last().map_or(1, |before| before.last + 1);
         let last = end.filter(|end| end.run == run.run).map_or(0, |end| end.arrival).max(began);
-        if let Some(before) = runs.last_mut() {
-            before.epoch_end = run.epoch;
-        }
-        runs.push(PastRun { run: run.run, epoch: run.epoch, epoch_end: u64::MAX, began, last });
+        runs.push(PastRun { run: run.run, epoch: run.epoch, epoch_end: run.epoch_end(next_ms), began, last });
     }
     runs
 }
@@ -240,7 +282,13 @@ impl Journaling {
     /// Hands what has been accepted to the journal. Never waits for the disk.
     pub(crate) fn pump(&self) {
         let mut rows = lock(&self.rows);
-        let is_urgent = lock(&self.node).take_rows(&mut rows);
+        let (is_urgent, wants_notes) = {
+            let mut node = lock(&self.node);
+            (node.take_rows(&mut rows), node.wants_notes())
+        };
+        if wants_notes {
+            self.notes.hurry();
+        }
         if rows.is_empty() {
             return;
         }
@@ -311,6 +359,7 @@ impl Journaling {
             syncs,
             sync_us,
             waiting_bytes: self.queue.bytes(),
+            snapshot_failures: self.snapshots.failures(),
         }
     }
 }

@@ -132,7 +132,7 @@ impl Links {
             if link.is_wanted {
                 self.writable.push(socket);
             }
-            received.certificate = tls.certificate().map(<[u8]>::to_vec);
+            received.certificate = tls.certificates();
         }
         if !link.rest.is_empty() && !link.is_marked {
             link.is_marked = true;

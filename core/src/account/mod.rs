@@ -23,6 +23,8 @@ const SWEEP_EACH: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     Address(u128),
+    /// What an address has shown and was refused: a token's hash.
+    Tried(u128, u64),
     Holder(Arc<Holder>),
     Tenant(Arc<str>),
 }
@@ -38,22 +40,31 @@ impl Key {
 
     /// An IPv4 address, or the network of 64 bits of an IPv6 address: whoever has one has all of that.
     pub fn of_address(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V4(ip) => u128::from(ip.to_ipv6_mapped()),
-            IpAddr::V6(ip) => u128::from(ip) >> 64 << 64,
-        })
+        Self::Address(network_of(address))
+    }
+
+    /// A token that this address was refused, by its hash.
+    pub fn of_tried(address: IpAddr, tried: u64) -> Self {
+        Self::Tried(network_of(address), tried)
+    }
+}
+
+fn network_of(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => u128::from(ip.to_ipv6_mapped()),
+        IpAddr::V6(ip) => u128::from(ip) >> 64 << 64,
     }
 }
 
 /// What is spent by doing something, as rates.
 #[derive(Debug, Default)]
-pub struct Purse {
+pub struct RateCost {
     pub publishes: Bucket,
     pub publish_bytes: Bucket,
     pub subscribes: Bucket,
 }
 
-impl Purse {
+impl RateCost {
     /// How long it takes until all that was taken has been made good.
     pub fn owed_ns(&self, now_ns: u64) -> u64 {
         let Self { publishes, publish_bytes, subscribes } = self;
@@ -64,13 +75,15 @@ impl Purse {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Account {
-    pub purse: Purse,
+    pub rate_cost: RateCost,
     pub connects: Bucket,
     pub failures: Bucket,
     /// Refusals that were still answered in words.
     pub answers: Bucket,
     connections: AtomicU32,
     subscriptions: AtomicU32,
+    /// Subscriptions of sessions whose clients are away.
+    away: AtomicU32,
 }
 
 impl Account {
@@ -80,6 +93,11 @@ impl Account {
 
     pub fn subscriptions(&self) -> u32 {
         self.subscriptions.load(Ordering::Relaxed)
+    }
+
+    /// Subscriptions of sessions whose clients are away.
+    pub fn away(&self) -> u32 {
+        self.away.load(Ordering::Relaxed)
     }
 
     /// Subscriptions began, or were moved here.
@@ -96,7 +114,7 @@ impl Account {
 
     fn owed_ns(&self, now_ns: u64) -> u64 {
         let buckets = [&self.connects, &self.failures, &self.answers];
-        buckets.iter().map(|bucket| bucket.owed_ns(now_ns)).fold(self.purse.owed_ns(now_ns), u64::max)
+        buckets.iter().map(|bucket| bucket.owed_ns(now_ns)).fold(self.rate_cost.owed_ns(now_ns), u64::max)
     }
 }
 
@@ -120,6 +138,30 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Subscriptions of a session whose client is away, counted for as long as it is held.
+#[derive(Debug)]
+pub struct Away {
+    accounts: Box<[Arc<Account>]>,
+    count: u32,
+}
+
+impl Away {
+    pub fn new(accounts: Box<[Arc<Account>]>, count: u32) -> Self {
+        accounts.iter().for_each(|account| {
+            account.away.fetch_add(count, Ordering::Relaxed);
+        });
+        Self { accounts, count }
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        self.accounts.iter().for_each(|account| {
+            account.away.fetch_sub(self.count, Ordering::Relaxed);
+        });
     }
 }
 

@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::mqtt::{Version, Writer};
 
 pub use binary::varint;
+pub(crate) use json::{check_numbered, check_publisher};
 
 /// Which wire a session speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,6 +151,7 @@ impl<'a> Commands<'a> {
 struct Bounds {
     content_depth_max: usize,
     positions_max: usize,
+    fields_max: usize,
     conflate_ms_min: u64,
     conflate_ms_max: u64,
 }
@@ -159,6 +161,7 @@ impl Bounds {
         Self {
             content_depth_max: limits.content_depth_max,
             positions_max: limits.positions_per_subscribe_max,
+            fields_max: limits.fields_max,
             conflate_ms_min: limits.conflate_ms_min,
             conflate_ms_max: limits.conflate_ms_max,
         }

@@ -7,14 +7,11 @@ use super::answer::{Refused, malformed};
 use super::head::Head;
 use crate::codec::sse;
 use crate::codes::Code;
-use crate::command::{Ack, Publish, Refusal, Subscribe};
+use crate::command::{Refusal, Subscribe};
 use crate::json::{self, Members};
-use crate::limits::{FRAME_BYTES_MIN, FRAME_BYTES_TOP, KEY_BYTES_MAX, Limits, RESUME_TOKEN_BYTES_MAX};
-use crate::message::Kind;
+use crate::limits::{FRAME_BYTES_MIN, FRAME_BYTES_TOP, Limits, RESUME_TOKEN_BYTES_MAX};
 use crate::position::{Position, ResumeToken};
 use crate::subject::Selector;
-
-use super::content::read_content;
 
 /// Messages of one answer, where the request does not say.
 const LIMIT_DEFAULT: usize = 100;
@@ -52,7 +49,7 @@ pub(super) fn pairs<'a>(query: &'a str) -> impl Iterator<Item = Result<Pair<'a>,
     })
 }
 
-fn invalid(reason: impl Into<String>) -> Refusal {
+pub(super) fn invalid(reason: impl Into<String>) -> Refusal {
     Refusal::new(Code::FieldInvalid, reason)
 }
 
@@ -70,7 +67,7 @@ pub(super) fn set<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), R
 }
 
 /// Decodes `%XX` and `+`; none when a percent sign stands alone or the result is not UTF-8 or holds controls.
-fn decode(raw: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Some(Cow::Borrowed(raw));
     }
@@ -113,7 +110,7 @@ pub fn find_token(head: &Head<'_>) -> Result<Option<String>, Refused> {
     Ok(found)
 }
 
-fn truth(name: &str, value: &str) -> Result<bool, Refusal> {
+pub(super) fn truth(name: &str, value: &str) -> Result<bool, Refusal> {
     match value {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -122,13 +119,13 @@ fn truth(name: &str, value: &str) -> Result<bool, Refusal> {
 }
 
 /// A number without sign; one that is too large for its bound is cut to it.
-fn number(name: &str, value: &str) -> Result<u64, Refusal> {
+pub(super) fn number(name: &str, value: &str) -> Result<u64, Refusal> {
     let is_plain = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     let number = if is_plain { value.parse().ok() } else { None };
     number.ok_or_else(|| invalid(format!("{name} is a number from 0 to 18446744073709551615")))
 }
 
-fn missing() -> Refusal {
+pub(super) fn missing() -> Refusal {
     invalid("subject is missing")
 }
 
@@ -136,78 +133,6 @@ fn missing() -> Refusal {
 #[must_use]
 pub fn has_subject(head: &Head<'_>) -> bool {
     head.query.split('&').any(|pair| pair.split('=').next() == Some("subject"))
-}
-
-/// The publish that a POST with a subject is.
-///
-/// # Errors
-/// What is wrong with its parameters or its body.
-pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Result<Publish<'a>, Refusal> {
-    let (mut subject, mut retain, mut merge) = (None, None, None);
-    let (mut guaranteed, mut ack, mut reply_to) = (None, None, None);
-    for pair in pairs(head.query) {
-        let (name, value) = pair?;
-        match name {
-            "subject" => set(&mut subject, name, value)?,
-            "retain" => set(&mut retain, name, truth(name, &value)?)?,
-            "merge" => set(&mut merge, name, truth(name, &value)?)?,
-            "guaranteed" => set(&mut guaranteed, name, truth(name, &value)?)?,
-            "reply_to" => set(&mut reply_to, name, value)?,
-            "ack" => {
-                let level = match &*value {
-                    "cached" => Ack::Cached,
-                    "replicated" => Ack::Replicated,
-                    "disk" => Ack::Disk,
-                    _ => return Err(invalid("ack is cached, replicated or disk")),
-                };
-                set(&mut ack, name, level)?;
-            }
-            _ => return Err(unknown(name)),
-        }
-    }
-    let (kind, content) = read_content(head, body, limits)?;
-    Ok(Publish {
-        subject: subject.ok_or_else(missing)?,
-        kind,
-        content: Cow::Borrowed(content),
-        retain,
-        merge,
-        is_removal: false,
-        is_guaranteed: guaranteed.unwrap_or(true),
-        numbered: None,
-        key: head.idempotency_key.map(read_key).transpose()?,
-        reply_to,
-        ack: ack.unwrap_or(Ack::Cached),
-    })
-}
-
-/// The removal that a DELETE of a snapshot is.
-///
-/// # Errors
-/// What is wrong with its parameters.
-pub fn read_removal<'a>(head: &Head<'a>) -> Result<Publish<'a>, Refusal> {
-    Ok(Publish {
-        subject: read_subject(head)?,
-        kind: Kind::Text,
-        content: Cow::Borrowed(b""),
-        retain: None,
-        merge: None,
-        is_removal: true,
-        is_guaranteed: true,
-        key: head.idempotency_key.map(read_key).transpose()?,
-        numbered: None,
-        reply_to: None,
-        ack: Ack::Cached,
-    })
-}
-
-/// A key as it stands, or within the quotes of a structured field.
-fn read_key(value: &str) -> Result<Cow<'_, str>, Refusal> {
-    let key = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-    if (1..=KEY_BYTES_MAX).contains(&key.len()) {
-        return Ok(Cow::Borrowed(key));
-    }
-    Err(Refusal::new(Code::KeyInvalid, format!("a key has 1 to {KEY_BYTES_MAX} bytes")))
 }
 
 /// The one subject that a query names, and nothing else.

@@ -32,6 +32,7 @@ pub struct KeptMessage {
     pub numbered: Option<(Arc<str>, u64)>,
     content_bytes: u32,
     reply_bytes: u16,
+    fields_bytes: u32,
     bytes: Box<[u8]>,
 }
 
@@ -58,19 +59,29 @@ impl KeptMessage {
             numbered: None,
             content_bytes: 0,
             reply_bytes: 0,
+            fields_bytes: 0,
             bytes: Box::default(),
         }
     }
 
     /// Gives it its content, the subject of its replies (or "") and the carried properties (or none), in one allocation.
     #[must_use]
-    pub fn carry(mut self, content: &[u8], reply_to: &str, properties: &[u8]) -> Self {
-        let mut bytes = Vec::with_capacity(content.len() + reply_to.len() + properties.len());
+    pub fn carry(self, content: &[u8], reply_to: &str, properties: &[u8]) -> Self {
+        self.carry_fields(content, reply_to, &[], properties)
+    }
+
+    /// The same with fields.
+    #[must_use]
+    pub fn carry_fields(mut self, content: &[u8], reply_to: &str, fields: &[u8], properties: &[u8]) -> Self {
+        let parts = [content.len(), reply_to.len(), fields.len(), properties.len()];
+        let mut bytes = Vec::with_capacity(parts.iter().sum());
         bytes.extend_from_slice(content);
         bytes.extend_from_slice(reply_to.as_bytes());
+        bytes.extend_from_slice(fields);
         bytes.extend_from_slice(properties);
         self.content_bytes = content.len() as u32;
         self.reply_bytes = reply_to.len() as u16;
+        self.fields_bytes = fields.len() as u32;
         self.bytes = bytes.into_boxed_slice();
         self
     }
@@ -79,9 +90,14 @@ impl KeptMessage {
         Position { epoch: self.epoch, sequence: self.sequence }
     }
 
-    /// Content, then the reply subject, then carried properties: what the digest of an idempotency key is made over.
+    /// Content, then the reply subject, then fields, then carried properties.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// What the digest of an idempotency key is made over: what its publisher gave. The fields of a removal are the node's.
+    pub fn published(&self) -> &[u8] {
+        if self.is_removal { &[] } else { &self.bytes }
     }
 
     pub fn content_bytes(&self) -> u32 {
@@ -90,6 +106,12 @@ impl KeptMessage {
 
     pub fn content(&self) -> &[u8] {
         self.bytes.get(..self.content_bytes as usize).unwrap_or(&[])
+    }
+
+    /// Its fields, as `message::fields` holds them.
+    pub fn fields(&self) -> &[u8] {
+        let start = self.content_bytes as usize + usize::from(self.reply_bytes);
+        self.bytes.get(start..start + self.fields_bytes as usize).unwrap_or(&[])
     }
 
     /// The message as a log keeps it. `publisher`, which numbers MQTT clients of one run, is nobody of this one.
@@ -109,7 +131,9 @@ impl KeptMessage {
             qos: self.qos,
             content_bytes: self.content_bytes,
             reply_bytes: self.reply_bytes,
+            fields_bytes: self.fields_bytes,
             publisher: 0,
+            is_on_disk: false,
             expiry_s: self.expiry_s,
             accepted_us: 0,
             bytes: self.bytes,

@@ -3,6 +3,7 @@
 //! which also puts node, run, offset and crc to them. A row is cheap to make: what it names is shared, not copied.
 mod kept;
 mod reading;
+mod saved_state;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::report::ConnectionId;
 
 pub use kept::KeptMessage;
 pub use reading::{Ask, Last, Page, Place};
+pub use saved_state::SavedState;
 
 /// One accepted guaranteed message, in the order of arrival.
 #[derive(Clone, Debug)]
@@ -138,6 +140,27 @@ pub struct StatsRow {
     pub deviation: Option<f64>,
 }
 
+/// What became of one delivery of a notification; dispatch makes these.
+#[derive(Clone, Debug, Default)]
+pub struct FeedbackRow {
+    pub tenant: Box<str>,
+    pub time_ms: u64,
+    pub event: Box<str>,
+    pub notification: Box<str>,
+    pub receiver: Box<str>,
+    pub address: Box<str>,
+    pub channel: Box<str>,
+    pub state: Box<str>,
+    pub attempt: u32,
+    pub reason: Option<Box<str>>,
+    pub accepted_ms: Option<u64>,
+    pub provider: Option<Box<str>>,
+    pub group_name: Option<Box<str>>,
+    pub category: Option<Box<str>>,
+    pub possible_duplicate: bool,
+    pub segments: Option<u32>,
+}
+
 /// Rows of one stream, in order.
 #[derive(Clone, Debug)]
 pub enum Rows {
@@ -146,6 +169,7 @@ pub enum Rows {
     Deliveries(Vec<DeliveryRow>),
     Latency(Vec<LatencyRow>),
     Stats(Vec<StatsRow>),
+    Feedback(Vec<FeedbackRow>),
 }
 
 impl MessageRow {
@@ -180,6 +204,15 @@ impl StatsRow {
     }
 }
 
+impl FeedbackRow {
+    pub fn cost_bytes(&self) -> usize {
+        let optional = [&self.reason, &self.provider, &self.group_name, &self.category];
+        let texts = [&self.tenant, &self.event, &self.notification, &self.receiver, &self.address];
+        let held = texts.iter().map(|text| text.len()).sum::<usize>() + self.channel.len() + self.state.len();
+        size_of::<Self>() + held + optional.iter().filter_map(|text| text.as_deref()).map(str::len).sum::<usize>()
+    }
+}
+
 impl Rows {
     pub fn len(&self) -> usize {
         match self {
@@ -188,6 +221,7 @@ impl Rows {
             Self::Deliveries(rows) => rows.len(),
             Self::Latency(rows) => rows.len(),
             Self::Stats(rows) => rows.len(),
+            Self::Feedback(rows) => rows.len(),
         }
     }
 
@@ -203,6 +237,7 @@ impl Rows {
             Self::Deliveries(rows) => rows.iter().map(DeliveryRow::cost_bytes).sum(),
             Self::Latency(rows) => rows.iter().map(LatencyRow::cost_bytes).sum(),
             Self::Stats(rows) => rows.iter().map(StatsRow::cost_bytes).sum(),
+            Self::Feedback(rows) => rows.iter().map(FeedbackRow::cost_bytes).sum(),
         }
     }
 }

@@ -16,7 +16,7 @@ pub use acknowledge::{Acknowledge, Disconnect};
 pub use connect::{Connect, Will};
 pub use fields::{Fault, put_varint};
 pub use packet::{Packet, Split, parse, split};
-pub use publish::{Carried, Publish};
+pub use publish::{Carried, Publish, split_users};
 pub use reason::Reason;
 pub use subscribe::{Filter, Filters, Options, Subscribe, Unsubscribe};
 pub(crate) use topic::shared_of;

@@ -42,6 +42,20 @@ impl<'a> Carried<'a> {
         })
     }
 
+    /// User properties in their order, those that are text.
+    pub fn users(&self) -> Vec<(&'a str, &'a str)> {
+        let mut users = Vec::new();
+        properties::each(self.bytes, |id, value| {
+            let mut fields = Fields(value);
+            if id == USER
+                && let (Ok(name), Ok(text)) = (fields.string(), fields.string())
+            {
+                users.push((name, text));
+            }
+        });
+        users
+    }
+
     /// Appends those that are forwarded unaltered [MQTT-3.3.2-17 and others]: payload format, content type, correlation data
     /// and user properties in their order.
     pub fn put_forwarded(&self, out: &mut Vec<u8>) {
@@ -52,6 +66,19 @@ impl<'a> Carried<'a> {
             }
         });
     }
+}
+
+/// Whether properties that are carried along have one of their publisher's own; `out`: takes those that are not.
+pub fn split_users(carried: &[u8], mut out: Option<&mut Vec<u8>>) -> bool {
+    let mut has_users = false;
+    properties::each(carried, |id, value| {
+        has_users |= id == USER;
+        if let Some(out) = out.as_mut().filter(|_| id != USER) {
+            out.push(id);
+            out.extend_from_slice(value);
+        }
+    });
+    has_users
 }
 
 pub(super) fn parse(flags: u8, body: &[u8], version: Version, alias_max: u16) -> Result<Publish<'_>, Fault> {

@@ -88,7 +88,7 @@ pub fn select(filter: &str) -> Result<Selected, crate::command::Refusal> {
             level => level,
         });
     }
-    Ok(Selected { group, selector: Selector::parse_levels(&text)? })
+    Ok(Selected { group, selector: Selector::parse(&text)? })
 }
 
 const SHARED: &str = "$share/";

@@ -1,4 +1,6 @@
 //! Accepting messages: checked, numbered, kept, and told to the shards that have listeners. What is refused is never numbered.
+mod state;
+
 use std::sync::Arc;
 
 use super::Node;
@@ -13,7 +15,7 @@ use crate::limits::{KEY_BYTES_MAX, KEY_BYTES_MIN_ANONYMOUS};
 use crate::message::{Batch, Draft, LogId, Message};
 use crate::mqtt::Qos;
 use crate::position::{Now, Position};
-use crate::subject::{check_publish_subject, check_topic, is_dispatch, is_own};
+use crate::subject::{check_publish_subject, check_subject, is_dispatch, is_own};
 
 /// Drafts of the node itself name no connection; only they may publish on `/$…`.
 const NODE: u32 = u32::MAX;
@@ -74,6 +76,9 @@ impl Node {
             draft.ack = if is_from_disk { Ack::Disk } else { Ack::Cached };
         }
         self.check_ack(draft)?;
+        if draft.is_removal && self.waits_for_disk(subject, draft) {
+            draft.ack = Ack::Disk;
+        }
         if draft.ack == Ack::Disk && self.policies.has_unjournaled() && !self.policy(subject).journals {
             return Err(Code::AckUnavailable);
         }
@@ -154,7 +159,10 @@ impl Node {
 
     /// What is known of a publish by its number; none, it has none.
     fn check_number(&mut self, subject: &str, draft: &Draft, is_open: bool, now: Now) -> Result<Option<Keyed>, Code> {
-        let Some((publisher, numbered)) = &draft.numbered else { return Ok(None) };
+        // An MQTT client's packet identifiers come again: its session knows which are in use.
+        let Some((publisher, numbered)) = draft.numbered.as_ref().filter(|_| draft.mqtt.is_none()) else {
+            return Ok(None);
+        };
         let scope = self.keys.scope_of_publisher(&draft.holder, publisher);
         let digest = |keys: &Keys, is_patch| {
             let shape = [draft.kind as u8, traits_of(draft.is_guaranteed, is_patch, draft.is_removal)];
@@ -167,6 +175,7 @@ impl Node {
         }
         let (owner, bounds) = (self.owner_of_draft(draft), self.publisher_bounds());
         self.publishers.add(scope, owner, now.mono_ms as i64, bounds)?;
+        self.publishers.settle(scope, numbered.floor);
         Ok(Some(Keyed::Numbered { scope, content, number: numbered.number }))
     }
 
@@ -188,6 +197,7 @@ impl Node {
             None => self.create_for(subject, self.owner_of_draft(draft))?,
         };
         self.note_reply(draft);
+        self.remove_fields(id, draft);
         self.check_state(id, draft, now)?;
         let arrival = self.numbered() + 1;
         let unseen = self.unseen.number(id.slot);
@@ -201,7 +211,9 @@ impl Node {
         let has_journal = journals && self.journal.as_ref().is_some_and(|journal| !journal.is_failing());
         let needs_disk = policy.shows_journaled && has_journal;
         let subject = Arc::clone(&log.subject);
-        let message = Arc::new(draft.number(subject, id, Some(place), arrival, now.wall_ms, is_retained));
+        let mut message = draft.number(subject, id, Some(place), arrival, now.wall_ms, is_retained);
+        message.is_on_disk = policy.acks_mqtt_from_disk && journals && self.journal.is_some();
+        let message = Arc::new(message);
         self.counts.accepted += 1;
         let at = message.at().ok_or(Code::CommandInternalError)?;
         if let Some(tap) = &mut self.tap {
@@ -212,39 +224,12 @@ impl Node {
                 message: Arc::clone(&message),
                 holder: Arc::clone(&draft.holder),
                 key: draft.key.take(),
-                numbered: draft.numbered.take().map(|(publisher, numbered)| (publisher, numbered.number)),
+                numbered: draft.take_number(),
                 is_mqtt: draft.mqtt.is_some(),
                 needs_disk: needs_disk || draft.ack == Ack::Disk,
             });
         }
         Ok((at, arrival, self.offer(message, needs_disk)))
-    }
-
-    /// Whether a log can take this draft now: its rate, and what its snapshot would become.
-    fn check_state(&self, id: LogId, draft: &Draft, now: Now) -> Result<(), Code> {
-        let Some(log) = self.names.get(id) else { return Ok(()) };
-        let policy = self.policies.get(log.policy);
-        // A removal over MQTT is a message like any other there.
-        let is_missing = self.unseen.state(id.slot).unwrap_or(&log.latest).is_none();
-        if draft.is_removal && is_missing && draft.mqtt.is_none() && draft.connection != NODE {
-            return Err(Code::SnapshotMissing);
-        }
-        take(&log.published, policy.publishes, draft, now)?;
-        let is_state = draft.is_retained.unwrap_or(!log.is_reply) && policy.keeps_snapshot;
-        if is_state { self.check_patch(id, log, draft) } else { Ok(()) }
-    }
-
-    /// Whether there is room for what a patch makes of the snapshot, behind whatever waits to be seen.
-    fn check_patch(&self, id: LogId, log: &Log, draft: &Draft) -> Result<(), Code> {
-        if !draft.is_patch() {
-            return Ok(());
-        }
-        let latest = self.unseen.state(id.slot).unwrap_or(&log.latest);
-        if latest.would_exceed(draft.content(), self.limits.snapshot_bytes_max) {
-            return Err(Code::SnapshotTooBig);
-        }
-        let merged_bytes = self.counts.snapshot_bytes + self.unseen.patch_bytes() + draft.content().len();
-        if merged_bytes > self.limits.snapshots_bytes_max { Err(Code::NodeBusy) } else { Ok(()) }
     }
 
     /// A standard message: into the feed alone, and into the snapshot if it asks for that.
@@ -261,6 +246,7 @@ impl Node {
                 take(&log.published, policy.publishes, draft, now)?;
                 is_state = asks_state && policy.keeps_snapshot;
                 if is_state {
+                    self.remove_fields(id, draft);
                     self.check_patch(id, log, draft)?;
                 }
                 (id, Arc::clone(&log.subject), log.listeners.mask())
@@ -373,7 +359,7 @@ pub(super) fn traits_of(is_guaranteed: bool, is_patch: bool, is_removal: bool) -
 
 fn check_subject_of(subject: &str, draft: &Draft) -> Result<(), Code> {
     if draft.mqtt.is_some() {
-        return check_topic(subject).map_err(|refusal| refusal.code);
+        return check_subject(subject).map_err(|refusal| refusal.code);
     }
     if draft.connection == NODE && is_own(subject) {
         return crate::subject::Pattern::parse(subject)
@@ -381,6 +367,9 @@ fn check_subject_of(subject: &str, draft: &Draft) -> Result<(), Code> {
             .filter(|pattern| !pattern.has_wildcard())
             .map(drop)
             .ok_or(Code::SubjectInvalid);
+    }
+    if crate::subject::has_empty_segment(subject) {
+        return Err(Code::SubjectInvalid);
     }
     check_publish_subject(subject).map_err(|refusal| refusal.code)
 }

@@ -16,7 +16,7 @@ pub(super) enum Leaving {
 #[derive(Debug)]
 pub(super) struct Interest {
     pub(super) watchers: Directory,
-    hold_ms: u64,
+    debounce_ms: u64,
     /// Patterns that watchers think somebody listens to; true while one waits in `leaving`.
     patterns: BTreeMap<Pattern, bool>,
     /// In the order in which they are due.
@@ -24,9 +24,9 @@ pub(super) struct Interest {
 }
 
 impl Interest {
-    pub(super) fn new(secret: (u64, u64), hold_ms: u64) -> Self {
+    pub(super) fn new(secret: (u64, u64), debounce_ms: u64) -> Self {
         let (patterns, leaving) = (BTreeMap::new(), VecDeque::new());
-        Self { watchers: Directory::new(secret), hold_ms, patterns, leaving }
+        Self { watchers: Directory::new(secret), debounce_ms, patterns, leaving }
     }
 
     /// A pattern has a first listener. True when watchers have to hear of it.
@@ -57,7 +57,7 @@ impl Interest {
     }
 
     pub(super) fn leave(&mut self, who: Leaving, mono_ms: u64) {
-        self.leaving.push_back((mono_ms.saturating_add(self.hold_ms), who));
+        self.leaving.push_back((mono_ms.saturating_add(self.debounce_ms), who));
     }
 
     /// The next whose moment is over.

@@ -22,7 +22,7 @@ impl Node {
         let id = match self.names.find(subject) {
             Some(id) => id,
             None => {
-                if Pattern::parse_levels(subject)?.has_wildcard() || bit(shard) == 0 {
+                if Pattern::parse(subject)?.has_wildcard() || bit(shard) == 0 {
                     return Err(Refusal::new(Code::SubjectInvalid, "a pattern is no subject"));
                 }
                 let owner = std::mem::take(&mut self.asking);
@@ -114,7 +114,7 @@ impl Node {
     /// A shard that gave up is told nothing more, and nobody waits for it. The sweep closes what it listened to.
     pub fn abandon(&mut self, shard: u8) {
         self.feed.abandon(shard);
-        self.crowd.leave_all(shard);
+        self.connection_count.leave_all(shard);
         if let Some(journal) = &mut self.journal {
             self.wakes |= journal.abandon(shard);
         }

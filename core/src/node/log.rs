@@ -65,6 +65,12 @@ pub(super) struct Log {
     pub(super) is_leaving: bool,
     /// The journal has nothing of the subject from before the log's first number.
     pub(super) is_all: bool,
+    /// The journal's file of snapshots has one of the subject, or is to have one.
+    pub(super) is_in_file: bool,
+    /// A standard message is in the snapshot, or fields of several messages are: the journal's rows may not hold it.
+    pub(super) is_loose: bool,
+    /// The snapshot was lost: patches make none before somebody says what the whole is.
+    pub(super) lacks_base: bool,
 }
 
 impl Log {
@@ -93,6 +99,9 @@ impl Log {
             is_announced: false,
             is_leaving: false,
             is_all: false,
+            is_in_file: false,
+            is_loose: false,
+            lacks_base: false,
         }
     }
 

@@ -29,8 +29,8 @@ pub struct Policy {
     /// 0: it does not expire.
     pub snapshot_age_ms_max: u64,
     pub conflates_when_slow: bool,
-    pub hold_ms: u32,
-    pub hold_bytes_max: u32,
+    pub batch_ms: u32,
+    pub batch_bytes_max: u32,
     /// An MQTT publish of QoS 1 or 2 is acknowledged from the disk.
     pub acks_mqtt_from_disk: bool,
     /// Nobody is shown a message before it is on the disk.
@@ -132,6 +132,14 @@ impl Policies {
         self.retains_mqtt
     }
 
+    /// Whether a pattern that shares a subject with a selector acknowledges MQTT from the disk.
+    pub(super) fn promises_disk_within(&self, selector: &str) -> bool {
+        let is_meant = |one: &PatternSettings| one.mqtt_ack.as_deref() == Some("disk");
+        let mut meant = self.patterns.iter().filter(|(_, one)| is_meant(one)).peekable();
+        meant.peek().is_some()
+            && Pattern::parse(selector).is_ok_and(|wanted| meant.any(|(pattern, _)| pattern.overlaps(&wanted)))
+    }
+
     pub(super) fn get(&self, number: u16) -> &Policy {
         self.known.get(usize::from(number)).unwrap_or(&self.basis)
     }
@@ -157,8 +165,8 @@ impl Policies {
             policy.merges = one.merge.unwrap_or(policy.merges);
             policy.snapshot_age_ms_max = one.snapshot_age_ms_max.unwrap_or(policy.snapshot_age_ms_max);
             policy.conflates_when_slow = one.conflate_when_slow.unwrap_or(policy.conflates_when_slow);
-            policy.hold_ms = one.hold_ms.unwrap_or(policy.hold_ms);
-            policy.hold_bytes_max = one.hold_bytes_max.unwrap_or(policy.hold_bytes_max);
+            policy.batch_ms = one.batch_ms.unwrap_or(policy.batch_ms);
+            policy.batch_bytes_max = one.batch_bytes_max.unwrap_or(policy.batch_bytes_max);
             policy.acks_mqtt_from_disk =
                 one.mqtt_ack.as_deref().map_or(policy.acks_mqtt_from_disk, |ack| ack == "disk");
             policy.shows_journaled = one.visible.as_deref().map_or(policy.shows_journaled, |when| when == "journaled");
@@ -213,8 +221,8 @@ fn compile_basis(limits: &Limits, ages: &mut Ages) -> Policy {
         retains_mqtt: false,
         snapshot_age_ms_max: limits.snapshot_age_ms_max,
         conflates_when_slow: false,
-        hold_ms: 0,
-        hold_bytes_max: 0,
+        batch_ms: 0,
+        batch_bytes_max: 0,
         acks_mqtt_from_disk: false,
         shows_journaled: false,
         holds_owed: true,

@@ -164,17 +164,22 @@ impl Node {
         self.names.find(subject)
     }
 
+    /// Whether anything was published on a subject that is known: one that is only listened to has had nothing.
+    pub fn has_had(&self, subject: &str) -> bool {
+        let log = self.find(subject).and_then(|id| self.names.get(id));
+        log.is_some_and(|log| log.number() > 0 || !log.latest.is_none())
+    }
+
     pub fn snapshot(&self, log: LogId, now: Now) -> Option<Snapshot> {
         let log = self.names.get(log)?;
         let cutoff = self.ages.cutoff(self.policies.get(log.policy).snapshot_age);
         if is_expired(log, cutoff) {
             return None;
         }
-        let last = Arc::clone(log.latest.last()?);
-        if last.expires_in_s(now.wall_ms) == Some(0) {
+        if log.latest.last()?.expires_in_s(now.wall_ms) == Some(0) {
             return None;
         }
-        Some(Snapshot { at: log.at(), last, merged: log.latest.merged().cloned() })
+        log.latest.show(log.at())
     }
 
     /// Where to continue for a client that was sent everything of the subject up to `after`.

@@ -11,7 +11,7 @@ pub(super) struct Counts {
     /// Messages that are kept by a log or by its snapshot alone.
     pub(super) bytes: usize,
     pub(super) snapshots: usize,
-    /// Merged fields beside the messages.
+    /// All that snapshots hold, their last messages too.
     pub(super) snapshot_bytes: usize,
     pub(super) accepted: u64,
     pub(super) refused: u64,

@@ -1,11 +1,14 @@
 //! Letting go: of what is too much or too old in one log, and of the largest when the node is full.
-mod crowd;
+mod connection_count;
 mod purge;
+mod snapshots;
 
-pub use crowd::Crowd;
+pub use connection_count::ConnectionCount;
 pub use purge::Purged;
+use snapshots::LOOK_MAX;
 
 use super::Node;
+use super::journal::States;
 use super::log::Log;
 use super::mqtt::Owed;
 use super::policy::Policy;
@@ -17,6 +20,8 @@ use crate::limits::Limits;
 const SAMPLES: usize = 8;
 /// How often one append looks for a large log to make room; past it, it is refused.
 const ROUNDS_MAX: usize = 1_024;
+/// The same of snapshots: each time the largest goes.
+const SNAPSHOT_ROUNDS_MAX: usize = 64;
 /// Messages that one log loses before the largest is looked for again.
 const EVICTIONS_EACH: usize = 64;
 /// When there is no room, so much is made (or a 64th of all, where that is less) that not every append has to.
@@ -43,11 +48,12 @@ impl Node {
         }
         let aim = bytes_max - ROOM_BYTES.min(bytes_max / 64);
         for spare in [Spare::Unowed, Spare::Messages, Spare::Everything] {
-            for _ in 0..ROUNDS_MAX {
+            let mut seen = None;
+            for _ in 0..if spare == Spare::Everything { SNAPSHOT_ROUNDS_MAX } else { ROUNDS_MAX } {
                 if self.counts.bytes + cost <= aim {
                     return true;
                 }
-                let Some(slot) = self.find_large(spare) else { break };
+                let Some(slot) = self.find_large(spare, &mut seen) else { break };
                 if !self.shrink(slot, aim.saturating_sub(cost), spare) {
                     break;
                 }
@@ -80,8 +86,7 @@ impl Node {
             }
         }
         if log.len() == 0 && !log.latest.is_none() && spare == Spare::Everything {
-            drop_snapshot(log, &mut self.counts);
-            self.counts.evicted_snapshots += 1;
+            evict_snapshot(log, &mut self.counts, &mut self.states);
         }
         self.counts.bytes < before
     }
@@ -103,8 +108,9 @@ impl Node {
         if is_owed { 0 } else { log.bytes().saturating_sub(log.shown_bytes()) }
     }
 
-    /// The log that can free most of a few; each is found by a message that was accepted at random.
-    fn find_large(&mut self, spare: Spare) -> Option<u32> {
+    /// The log that can free most of a few; each is found by a message that was accepted at random. `seen` is what a longer search found for
+    /// this publish, which is made once.
+    fn find_large(&mut self, spare: Spare, seen: &mut Option<Vec<(usize, u32)>>) -> Option<u32> {
         let (gone, len, slots) = (self.index.gone(), self.index.len() as u64, u64::from(self.names.slots()));
         let mut best: Option<(usize, u32)> = None;
         if slots == 0 || self.counts.bytes == 0 {
@@ -122,9 +128,15 @@ impl Node {
                 best = best.max(Some((bytes, slot)));
             }
         }
-        // Chance met none: the first there is.
-        let first = || (0..slots as u32).find(|slot| self.spare_bytes(*slot, spare) > 0);
-        best.map(|(_, slot)| slot).or_else(|| if spare == Spare::Everything { first() } else { None })
+        if best.is_none() || spare == Spare::Everything {
+            // Chance met none, or would take small snapshots for large ones.
+            let seen =
+                seen.get_or_insert_with(|| self.list_among(LOOK_MAX, |node, slot| node.spare_bytes(slot, spare)));
+            if seen.last().copied() >= best {
+                best = seen.pop();
+            }
+        }
+        best.map(|(_, slot)| slot)
     }
 
     fn next_random(&mut self) -> u64 {
@@ -140,7 +152,15 @@ pub(super) fn is_expired(log: &Log, cutoff: u64) -> bool {
     log.latest.last().is_some_and(|last| last.arrival <= cutoff)
 }
 
-pub(super) fn drop_snapshot(log: &mut Log, counts: &mut Counts) {
+/// The same for want of room: patches that follow are not the whole.
+fn evict_snapshot(log: &mut Log, counts: &mut Counts, states: &mut States) {
+    log.lacks_base = true;
+    drop_snapshot(log, counts, states);
+    counts.evicted_snapshots += 1;
+}
+
+pub(super) fn drop_snapshot(log: &mut Log, counts: &mut Counts, states: &mut States) {
+    states.note_gone(log);
     counts.bytes -= log.lonely_bytes();
     counts.snapshots -= usize::from(!log.latest.is_none());
     log.latest.clear(&mut counts.snapshot_bytes);

@@ -86,7 +86,7 @@ impl Node {
         let Some(log) = self.names.log_at_mut(slot) else { return 1 };
         let policy = self.policies.get(log.policy);
         if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
-            drop_snapshot(log, &mut self.counts);
+            drop_snapshot(log, &mut self.counts, &mut self.states);
         }
         let cost = 1 + self.trim_log(slot, left);
         let Some(log) = self.names.log_at(slot) else { return cost };
@@ -106,6 +106,7 @@ impl Node {
             self.forgotten.add(log.last_arrival(), Arc::clone(&log.subject), log.position(log.number()));
             self.counts.forgotten += 1;
         }
+        self.states.note_forgotten(log);
         self.names.remove(slot);
         cost + FORGET_COST
     }

@@ -45,7 +45,7 @@ pub fn client_of(key: &str) -> &str {
     key.rsplit_once('\0').map_or(key, |(_, id)| id)
 }
 
-/// Whom a revocation means: every part that is given.
+/// Whom a revocation means: every part that is given. An authority alone means everybody it vouched for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revoked {
     pub identity: Option<Arc<str>>,
@@ -58,10 +58,17 @@ pub struct Revoked {
 }
 
 impl Revoked {
+    /// Whether sessions end by it: another token may resume what one has opened.
+    pub fn ends_sessions(&self) -> bool {
+        self.token.is_none()
+    }
+
     /// Whether it means who this is, or came with this token.
     pub fn covers(&self, holder: &Holder, token: Option<&str>) -> bool {
         let is_in = |asked: &Option<Arc<str>>, is: &Arc<str>| asked.as_ref().is_none_or(|asked| asked == is);
-        let is_named = self.identity.as_ref().is_some_and(|identity| *identity == holder.identity)
+        let is_of_all = self.identity.is_none() && self.token.is_none() && self.authority.is_some();
+        let is_named = is_of_all
+            || self.identity.as_ref().is_some_and(|identity| *identity == holder.identity)
             || self.token.is_some() && self.token.as_deref() == token;
         is_named && is_in(&self.tenant, &holder.tenant) && is_in(&self.authority, &holder.authority)
     }

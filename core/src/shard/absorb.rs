@@ -116,7 +116,7 @@ impl Shard {
         let (window_max, windows_max) = (limits.stream_window_bytes_max, limits.windows_bytes_max);
         let Some(stream) = self.streams.get_mut(id) else { return };
         let Some(window) = &stream.window else { return };
-        if stream.hold_ms > 0 && stream.held.is_none() {
+        if stream.batch_ms > 0 && stream.held.is_none() {
             stream.held = Some((self.now.mono_ms, window.head()));
         }
         let (bytes, before) = (window.bytes(), stream.window_bytes);
@@ -138,14 +138,14 @@ impl Shard {
         if cursor.stand != CursorState::Current {
             return;
         }
-        let is_free = self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked && !c.is_sending);
+        let is_free = self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked() && !c.is_sending);
         if is_free {
             cursor.standard = standard;
             self.singles.push(Single { connection: cursor.connection, cursor: cursor_id, entry });
         } else {
             cursor.stand = CursorState::Behind(message.arrival - 1);
             cursor.sequence = message.sequence.saturating_sub(1);
-            let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
+            let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked());
             self.note_late(cursor_id);
             if !is_blocked {
                 self.queue_behind(cursor_id);

@@ -4,24 +4,27 @@
 //! Owns what a listener and an address allow; what an identity may do is compiled in `rights`, how much of it in `quota`.
 mod asking;
 mod expiry;
+mod failures;
+mod peer;
 mod quota;
 mod reply;
 mod share;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::connection::{Access, Peer};
+use super::connection::Access;
 use super::{Shard, lock};
 use crate::address::Networks;
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::holder::Revoked;
-use crate::node::Ended;
+use crate::node::{Came, Ended};
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
 use crate::settings::{Listener, Settings};
 use crate::subject::Selector;
 pub(super) use asking::{Prepaid, Reasked};
+pub(super) use peer::Peer;
 pub(super) use quota::{Entry, Excess};
 pub(super) use reply::ReplyRight;
 
@@ -67,6 +70,18 @@ impl Doors {
         let (may_subscribe, may_publish) = self.roles.get(usize::from(listener)).copied().unwrap_or((true, true));
         let is_listed = settings.publisher_addresses.is_empty() || self.publishers.contains(address.ip());
         Door::new(may_subscribe, may_publish && is_listed)
+    }
+
+    /// The door that who came so would go through now. By a listener that is no more anybody comes as by the others.
+    pub(super) fn door_of(&self, came: &Came, settings: &Settings) -> Door {
+        let listener = settings.listeners.iter().position(|listener| *listener.name == *came.listener);
+        let may_publish = match listener {
+            Some(listener) => self.roles.get(listener).is_none_or(|(_, may_publish)| *may_publish),
+            None => self.roles.is_empty() || self.roles.iter().any(|(_, may_publish)| *may_publish),
+        };
+        let is_listed = settings.publisher_addresses.is_empty()
+            || came.address.is_some_and(|address| self.publishers.contains(address));
+        Door::new(false, may_publish && is_listed)
     }
 }
 
@@ -183,7 +198,7 @@ impl Shard {
             }
             ended.connections += 1;
             if let Some(mqtt) = connection.mqtt.as_mut() {
-                let (has_session, has_will) = mqtt.revoke(revoked.identity.is_some());
+                let (has_session, has_will) = mqtt.revoke(revoked.ends_sessions());
                 ended.sessions += u64::from(has_session);
                 ended.wills += u64::from(has_will);
             }
@@ -197,7 +212,7 @@ impl Shard {
         self.doors.proxies.contains(address.ip())
     }
 
-    /// The client has shown a certificate that one of our authorities signed (DER).
+    /// The client has shown a certificate that leads to one of our authorities, and perhaps those between (DER).
     pub fn set_certificate(&mut self, socket: u32, certificate: Vec<u8>) {
         if !self.settings.tls.gives_identity {
             return;

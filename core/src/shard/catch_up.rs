@@ -48,9 +48,10 @@ impl Shard {
             }
             let Some(cursor) = self.cursors.get(id) else { continue };
             let Some(connection) = self.connections.get(cursor.connection) else { continue };
-            if connection.takes_frames() {
+            let socket = cursor.connection;
+            if connection.takes_frames() && !self.is_put_off(socket) {
                 bytes_left = bytes_left.saturating_sub(self.catch_up(id, out).max(1));
-            } else if !connection.is_blocked {
+            } else if self.connections.get(socket).is_some_and(|connection| !connection.is_blocked()) {
                 self.queue_behind(id);
             }
         }
@@ -108,7 +109,7 @@ impl Shard {
 
     fn queue_unless_at_head(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
-        let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked);
+        let is_blocked = self.connections.get(cursor.connection).is_none_or(|c| c.is_blocked());
         if matches!(cursor.stand, CursorState::Behind(_) | CursorState::Joining)
             && !is_blocked
             && !self.awaits_window(id)
@@ -166,7 +167,8 @@ impl Shard {
     pub(super) fn arrive(&mut self, id: u32) {
         let Some(cursor) = self.cursors.get(id) else { return };
         let CursorState::Behind(from) = cursor.stand else { return };
-        if from >= self.reach(cursor.stream) && self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked) {
+        if from >= self.reach(cursor.stream) && self.connections.get(cursor.connection).is_some_and(|c| !c.is_blocked())
+        {
             if self.awaits_window(id) { self.await_window(id) } else { self.enter_head(id) }
         }
     }

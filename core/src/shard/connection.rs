@@ -1,13 +1,14 @@
 //! What a shard knows of one socket. Owns the fields and their small questions; about 150 bytes, because there are very
 //! many: what most connections do not need lies behind `details`, and who it is and may do is shared by identity.
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub(super) use super::access::Peer;
 use super::access::{Door, Excess, Prepaid, Reasked};
 use super::http::Exchange;
 use super::mqtt::{Mqtt, Stage};
 use super::outbound::Rest;
-use crate::account::{Member, Purse};
+use crate::account::{Member, RateCost};
 use crate::codec::Wire;
 use crate::cursor::NONE;
 use crate::holder::Holder;
@@ -64,6 +65,14 @@ impl Access {
         Self { holder, rights, token, is_anonymous, is_basis: false, identity_member, tenant_member }
     }
 
+    /// Who vouches for it, as `Settings::trusts` takes it.
+    pub(super) fn voucher(&self) -> Arc<str> {
+        match &self.rights.source {
+            Some(source) => Arc::clone(source),
+            None => Arc::from(format!("{}\n{}", self.holder.authority, self.holder.identity)),
+        }
+    }
+
     /// Whether a connection stays counted where it is.
     pub(super) fn is_same_member(&self, other: &Self) -> bool {
         !self.is_anonymous && self.holder == other.holder
@@ -80,25 +89,14 @@ pub(super) fn session_name(connection: ConnectionId) -> String {
     format!("{:x}", connection.0)
 }
 
-/// The peer's address in 18 bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
-    octets: [u8; 16],
-    port: u16,
-}
-
-impl Peer {
-    pub(super) fn new(address: SocketAddr) -> Self {
-        let octets = match address.ip() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-            IpAddr::V6(ip) => ip.octets(),
-        };
-        Self { octets, port: address.port() }
-    }
-
-    pub(super) fn address(self) -> SocketAddr {
-        SocketAddr::new(IpAddr::from(self.octets).to_canonical(), self.port)
-    }
+/// Why nothing may be sent to a client now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blocked {
+    Free,
+    /// What it is sent next has to be on the disk before.
+    Disk,
+    /// The socket takes nothing; `writable` will come. It is counted as a slow consumer.
+    Socket,
 }
 
 /// Its fields stand in this order: what a delivery looks at comes first and lies together, since it is seldom in a cache.
@@ -118,8 +116,7 @@ pub(super) struct Connection {
     pub phase: Phase,
     /// Its place in the counters by wire.
     pub counted: u8,
-    /// The socket takes nothing; `writable` will come.
-    pub is_blocked: bool,
+    pub blocked: Blocked,
     /// A send is not answered yet.
     pub is_sending: bool,
     /// A large frame's rest has to leave first.
@@ -168,7 +165,7 @@ pub(super) struct Connection {
 pub(super) struct Papers {
     /// The name it gave itself.
     pub client: Option<Arc<str>>,
-    /// Its verified certificate.
+    /// Its verified certificate, then those it sent with it (DER).
     pub certificate: Option<Arc<[u8]>>,
     /// When its token expires (Unix ms).
     pub expires_ms: Option<u64>,
@@ -215,9 +212,11 @@ pub(super) struct Details {
     /// Answers that wait for the disk.
     pub awaiting: u32,
     /// What it has taken of the rates of one connection.
-    pub purse: Purse,
+    pub rate_cost: RateCost,
     /// Its address has as much as it may have: its first words are answered with that.
     pub turned_away: Option<Excess>,
+    /// The hash of the token that is being judged, and for a renewal that of its holder.
+    pub tried: Option<(u64, Option<u64>)>,
     pub close: Option<Close>,
     pub exchange: Option<Box<Exchange>>,
     /// Since when a message has been half received (monotonic ms).
@@ -245,18 +244,33 @@ pub(super) struct Parked {
 impl Details {
     /// Whether nothing of it is needed; what was taken of rates is made good by `now_ns`.
     fn is_empty(&self, now_ns: u64) -> bool {
-        let Self { held, parked, rest, rest_bytes, connect_id, .. } = self;
-        let Self { unanswered, prepaid, reasked, awaiting, purse, turned_away, close, exchange, half_since_ms, .. } =
-            self;
+        let Self { held, parked, rest, rest_bytes, connect_id, tried, .. } = self;
+        let Self {
+            unanswered, prepaid, reasked, awaiting, rate_cost, turned_away, close, exchange, half_since_ms, ..
+        } = self;
         let is_read = held.is_empty() && parked.is_none() && half_since_ms.is_none() && exchange.is_none();
         let is_sent = rest.is_none() && *rest_bytes == 0 && *awaiting == 0 && close.is_none();
-        let is_asking = connect_id.is_some() || !unanswered.is_empty() || !reasked.is_empty();
+        let is_asking = connect_id.is_some() || tried.is_some() || !unanswered.is_empty() || !reasked.is_empty();
         let has_paid = *prepaid != Prepaid::default();
-        is_read && is_sent && !is_asking && !has_paid && turned_away.is_none() && purse.owed_ns(now_ns) == 0
+        is_read && is_sent && !is_asking && !has_paid && turned_away.is_none() && rate_cost.owed_ns(now_ns) == 0
     }
 }
 
 impl Connection {
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked != Blocked::Free
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.blocked == Blocked::Socket
+    }
+
+    pub(super) fn wait_for_disk(&mut self) {
+        if self.blocked == Blocked::Free {
+            self.blocked = Blocked::Disk;
+        }
+    }
+
     pub(super) fn new(serial: u32, address: SocketAddr, listener: u8, door: Door, now: Moment) -> Self {
         Self {
             serial,
@@ -270,7 +284,7 @@ impl Connection {
             wire: Wire::Poll,
             window_bits: 0,
             counted: 0,
-            is_blocked: false,
+            blocked: Blocked::Free,
             is_sending: false,
             has_rest: false,
             is_ready: false,
@@ -348,7 +362,7 @@ impl Connection {
 
     /// Whether a stream's frames can be handed to the socket right now.
     pub(super) fn takes_frames(&self) -> bool {
-        !self.is_blocked && !self.is_sending && !self.has_rest && self.private.is_empty() && self.phase == Phase::Open
+        !self.is_blocked() && !self.is_sending && !self.has_rest && self.private.is_empty() && self.phase == Phase::Open
     }
 
     /// Whether its bytes are MQTT packets, without a WebSocket around them.

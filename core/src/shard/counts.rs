@@ -69,11 +69,11 @@ impl Counters {
     pub(super) fn count_opened(&mut self, connection: &mut Connection, wire: Wire) {
         let before = self.of(connection);
         before.connections -= 1;
-        before.slow_consumers -= u64::from(connection.is_blocked);
+        before.slow_consumers -= u64::from(connection.is_slow());
         connection.counted = self.wires.place(wire.name());
         let counters = self.of(connection);
         counters.connections += 1;
-        counters.slow_consumers += u64::from(connection.is_blocked);
+        counters.slow_consumers += u64::from(connection.is_slow());
         counters.connects += 1;
     }
 
@@ -83,7 +83,7 @@ impl Counters {
         Arc::make_mut(&mut self.codes).closes.add(code);
         let counters = self.of(connection);
         counters.connections -= 1;
-        counters.slow_consumers -= u64::from(connection.is_blocked);
+        counters.slow_consumers -= u64::from(connection.is_slow());
         counters.disconnects += 1;
         counters.connects += u64::from(connection.counted == 0);
     }

@@ -26,6 +26,7 @@ pub(super) struct Item<'a> {
     pub time_ms: u64,
     pub kind: Kind,
     pub content: &'a [u8],
+    pub fields: &'a [u8],
     pub reply_to: Option<&'a str>,
     pub conflated: u32,
     pub is_snapshot: bool,
@@ -45,6 +46,7 @@ impl<'a> Item<'a> {
             time_ms: message.time_ms,
             kind: message.kind,
             content: message.content(),
+            fields: message.fields(),
             reply_to: message.reply_to(),
             conflated: 0,
             is_snapshot: false,
@@ -59,6 +61,7 @@ impl<'a> Item<'a> {
         Self {
             after: if is_many { part.after } else { message.after() },
             content: part.content(),
+            fields: part.fields(),
             is_patch: part.is_patch,
             conflated: if is_many { part.count } else { 0 },
             ..Self::message(message)
@@ -91,6 +94,7 @@ fn frame(stream: &Stream, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
         time_ms: item.time_ms,
         kind: item.kind,
         content: item.content,
+        fields: item.fields,
         reply_to: item.reply_to,
         conflated: item.conflated,
         pattern: stream.pattern(),

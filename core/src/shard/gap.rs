@@ -144,11 +144,11 @@ impl Shard {
             return Some(missing.oldest_arrival);
         }
         let wants_snapshot = !from_oldest && missed != Some(0);
-        let (mut mended, mut snapshot) = (None, Vec::new());
+        let (mut healed, mut snapshot) = (None, Vec::new());
         if wants_snapshot {
-            mended = self.put_snapshot(id, log, subject, node, &mut snapshot);
+            healed = self.put_snapshot(id, log, subject, node, &mut snapshot);
         }
-        if let Some(framed) = mended.take_if(|framed| framed.is_too_large) {
+        if let Some(framed) = healed.take_if(|framed| framed.is_too_large) {
             // The gap alone says it: the client stands where the snapshot would have brought it. What was announced stays announced.
             snapshot.truncate(framed.begin);
         }
@@ -156,7 +156,7 @@ impl Shard {
         let stream = self.streams.get(stream_id)?;
         let gap =
             Push::Gap { subject, after: missing.after, at, reason: missing.reason, missed, pattern: stream.pattern() };
-        if stream.wire == Wire::Sse && mended.is_none() {
+        if stream.wire == Wire::Sse && healed.is_none() {
             // With the snapshot behind it, the client stands there only once it has that.
             sse::put_id(out, at);
         }
@@ -167,7 +167,7 @@ impl Shard {
         if from_oldest {
             return Some(missing.oldest_arrival);
         }
-        self.count_told(id, usize::from(mended.is_some()), 0);
+        self.count_told(id, usize::from(healed.is_some()), 0);
         out.append(&mut snapshot);
         None
     }
@@ -224,6 +224,7 @@ impl Shard {
             time_ms: snapshot.time_ms(),
             kind: snapshot.kind(),
             content: snapshot.content(),
+            fields: snapshot.fields(),
             reply_to: snapshot.reply_to(),
             conflated: 0,
             is_snapshot: true,

@@ -29,7 +29,7 @@ impl Shard {
         let code = if self.drain.is_some() {
             Some(Code::Draining)
         } else {
-            let is_in = self.crowd.enter(self.index, self.settings.limits.connections_max, origin);
+            let is_in = self.connection_count.enter(self.index, self.settings.limits.connections_max, origin);
             (!is_in).then_some(Code::ConnectionsTooMany)
         };
         if let Some(code) = code {
@@ -41,7 +41,7 @@ impl Shard {
         }
         let entry = self.enter(address.ip(), true);
         if let Entry::Ignored(excess) = entry {
-            self.crowd.leave(self.index, origin);
+            self.connection_count.leave(self.index, origin);
             let refusal = excess.refusal();
             self.counters.count_refused(refusal.code);
             self.report(Report::Refused { address, code: refusal.code, reason: refusal.reason });

@@ -35,7 +35,7 @@ use crate::codes::Code;
 use crate::command::Id;
 use crate::cursor::Cursor;
 use crate::message::Batch;
-use crate::node::{Crowd, Entry, Mail, Node, Outcome};
+use crate::node::{ConnectionCount, Entry, Mail, Node, Outcome};
 use crate::position::Now;
 use crate::report::{Counters, Report};
 use crate::settings::Settings;
@@ -89,7 +89,7 @@ pub struct Shard {
     index: u8,
     settings: Arc<Settings>,
     node: Arc<Mutex<Node>>,
-    crowd: Crowd,
+    connection_count: ConnectionCount,
     anonymous: Option<Arc<Access>>,
     doors: access::Doors,
     /// What connections, addresses, identities and tenants may use, and what they do use.
@@ -165,7 +165,7 @@ impl Shard {
     pub fn new(index: u8, settings: Arc<Settings>, node: Arc<Mutex<Node>>) -> Self {
         let doors = access::Doors::new(&settings);
         let accounts = lock(&node).accounts();
-        let crowd = lock(&node).crowd();
+        let connection_count = lock(&node).connection_count();
         Self {
             index,
             written: ledger::Written::new(&settings),
@@ -174,7 +174,7 @@ impl Shard {
             anonymous: Access::anonymous(&settings),
             settings,
             node,
-            crowd,
+            connection_count,
             doors,
             accounts,
             now: Now::default(),
@@ -246,6 +246,7 @@ impl Shard {
             out.journal();
         }
         self.give_acks(out);
+        self.end_disk_waits();
         out.wake(self.take_wakes());
         self.absorb_feed();
         self.take_mail(out);

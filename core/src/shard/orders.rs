@@ -41,7 +41,7 @@ impl Shard {
                 let mut access = Access::granted(holder, rights, token);
                 if self.is_another_holder(socket, &access) {
                     let reason = "a renewed token must name the same identity, tenant and authority";
-                    self.close(socket, Code::TokenInvalid, reason);
+                    self.refuse_login(socket, Code::TokenInvalid, reason);
                     return self.unpark(socket, out);
                 }
                 if let Err(excess) = self.join_accounts(socket, &mut access) {
@@ -49,9 +49,13 @@ impl Shard {
                     self.turn_away(socket, excess);
                     return self.unpark(socket, out);
                 }
+                self.report_renewed(socket, &access);
                 self.set_access(socket, Some(Arc::new(access)));
                 self.grant_until(socket, expires_ms);
                 let Some(found) = self.connections.get_mut(socket) else { return };
+                if let Some(details) = found.details.as_mut() {
+                    details.tried = None;
+                }
                 if let Some(id) = found.details.as_mut().and_then(|details| details.connect_id.take()) {
                     self.connected(socket, &id);
                 }
@@ -63,7 +67,7 @@ impl Shard {
             Order::Refuse { connection, code, reason } => {
                 let Some(socket) = self.socket_of(connection) else { return };
                 self.note_failure(socket, code);
-                self.close(socket, code, &reason);
+                self.refuse_login(socket, code, &reason);
                 self.unpark(socket, out);
             }
             Order::Close { connection, code, reason } => {
@@ -88,6 +92,41 @@ impl Shard {
             Order::ShowConnection { ask, connection } => self.show(ask, connection),
             Order::Page(page) => self.keep_page(*page),
             Order::Stop => {}
+        }
+    }
+
+    /// Ends a connection whose login or whose renewed token was refused: counted and told once, whatever its wire.
+    pub(super) fn refuse_login(&mut self, socket: u32, code: Code, reason: &str) {
+        let connection_id = self.connection_id(socket);
+        let Some(connection) = self.connections.get(socket) else { return };
+        let report = Report::LoginRefused {
+            connection: connection_id,
+            client: connection.client().cloned().unwrap_or_default(),
+            address: connection.peer.address(),
+            code,
+            reason: if reason.is_empty() { code.sentence() } else { reason }.to_owned(),
+        };
+        self.counters.count_refused(code);
+        self.report(report);
+        self.close(socket, code, reason);
+    }
+
+    /// A connected client shows another token, which is granted now. A request of another user on the same HTTP connection renews nothing.
+    fn report_renewed(&mut self, socket: u32, access: &Access) {
+        let connection_id = self.connection_id(socket);
+        let Some(connection) = self.connections.get_mut(socket).filter(|connection| connection.is_announced) else {
+            return;
+        };
+        let is_renewed = if connection.wire == Wire::Poll {
+            let before = connection.exchange().before.take();
+            before.is_some_and(|before| before.holder == access.holder && is_another_token(&before, access))
+        } else {
+            // `is_another_holder` has closed the connection if the holder differs.
+            connection.access.as_ref().is_none_or(|before| before.is_basis || is_another_token(before, access))
+        };
+        if is_renewed && self.settings.reports_sessions {
+            let (holder, token) = (Arc::clone(&access.holder), access.token.clone());
+            self.report(Report::Renewed { connection: connection_id, holder, token });
         }
     }
 
@@ -160,7 +199,7 @@ impl Shard {
             let here = id;
             if let Some(stream) = self.streams.get(cursor.stream) {
                 let name = mqtt::split_shared(&stream.name).map_or(&*stream.name, |(_, selector)| selector);
-                let is_granted = Selector::parse_levels(name)
+                let is_granted = Selector::parse(name)
                     .is_ok_and(|selector| self.judge(socket, Action::Subscribe, &selector) != Verdict::Deny);
                 if !is_granted {
                     ended.push((here, Arc::clone(&stream.name), Code::SubscribeForbidden));
@@ -237,4 +276,9 @@ impl Shard {
             self.reports.push(Report::Drained { shard: self.index });
         }
     }
+}
+
+/// Whether two tokens may differ: those without a name cannot be told apart.
+fn is_another_token(before: &Access, access: &Access) -> bool {
+    before.token.is_none() || before.token != access.token
 }

@@ -179,7 +179,7 @@ impl Shard {
         let owes_answers =
             connection.phase == Phase::Http || connection.phase == Phase::Closing && connection.is_finished;
         let has_more = connection.has_rest || !connection.private.is_empty();
-        if owes_answers && has_more && !connection.is_blocked {
+        if owes_answers && has_more && !connection.is_blocked() {
             self.begin_close(socket, Code::ClosedNormally as u16, "");
             if let Some(connection) = self.connections.get_mut(socket) {
                 connection.exchange().lingers = false;
@@ -194,6 +194,7 @@ impl Shard {
         self.leave_all(socket);
         self.detach_publisher(socket);
         self.uncount_rest(socket);
+        self.forget_disk_wait(socket);
         self.release_exchange(socket);
         let close = self.connections.get(socket).and_then(|c| c.details.as_ref()?.close.as_ref());
         let code = close.map_or(code, |close| close.code);
@@ -203,7 +204,7 @@ impl Shard {
         self.note_end(socket, code);
         let connection_id = self.connection_id(socket);
         let Some(connection) = self.connections.take(socket) else { return };
-        self.crowd.leave(self.index, connection.origin);
+        self.connection_count.leave(self.index, connection.origin);
         self.counters.connections = self.connections.len() as u64;
         let held = (connection.reader.held_bytes() + connection.mqtt.as_ref().map_or(0, |mqtt| mqtt.held.len())) as u64;
         self.counters.held_bytes = self.counters.held_bytes.saturating_sub(held);

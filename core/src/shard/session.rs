@@ -37,7 +37,7 @@ impl Shard {
             return self.connect(socket, id, connect);
         }
         if self.connections.get(socket).is_none_or(|c| c.access.is_none()) {
-            self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
+            self.refuse_login(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
             return Ok(Step::Done);
         }
         if !matches!(command, Command::Publish(_)) {
@@ -49,6 +49,10 @@ impl Shard {
             return Err(Refusal::new(Code::NodeDraining, Code::NodeDraining.sentence()));
         }
         match command {
+            Command::Publish(Publish { publisher: Some(_), .. }) => Err(Refusal::new(
+                Code::FieldInvalid,
+                "publisher is a field of connect; a publish has it over HTTP alone",
+            )),
             Command::Publish(publish) => self.publish(socket, id, publish),
             Command::Subscribe(subscribe) => {
                 let selector = Selector::parse(&subscribe.selector)?;
@@ -112,11 +116,14 @@ impl Shard {
         let known = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
         let is_renewal = known.is_some_and(|access| !access.is_basis);
         if is_asked && is_renewal {
-            // What neighbours of the same address have tried is not counted against who has come already.
-            self.spend_login(socket).map_err(|excess| Refusal { code: Code::RateExceeded, ..excess.refusal() })?;
+            let mut paid = self.spend_login(socket);
+            if let Some(token) = token {
+                paid = paid.and_then(|()| self.may_renew(socket, token));
+            }
+            paid.map_err(|excess| Refusal { code: Code::RateExceeded, ..excess.refusal() })?;
         } else if is_asked
-            && token.is_some()
-            && let Err(excess) = self.may_show_token(socket)
+            && let Some(token) = token
+            && let Err(excess) = self.may_show_token(socket, token)
         {
             self.turn_away(socket, excess);
             return Ok(Step::Done);
@@ -136,7 +143,7 @@ impl Shard {
             return Ok(Step::Wait);
         }
         if connection.access.is_none() {
-            self.close(socket, Code::TokenMissing, Code::TokenMissing.sentence());
+            self.refuse_login(socket, Code::TokenMissing, Code::TokenMissing.sentence());
             return Ok(Step::Done);
         }
         self.connected(socket, id);
@@ -223,6 +230,9 @@ impl Shard {
                 return Err(Refusal::new(Code::PublishForbidden, self.why_not(socket, Action::Publish)));
             }
         }
+        if subject::has_empty_segment(&publish.subject) && !super::lock(&self.node).has_had(&publish.subject) {
+            return Err(subject::refuse_empty_segment(&publish.subject));
+        }
         let mut owns_reply = true;
         if let Some(reply_to) = &publish.reply_to {
             subject::check_subject(reply_to)?;
@@ -238,11 +248,15 @@ impl Shard {
         {
             return Err(Refusal::new(Code::KeyInvalid, "an anonymous client's key has at least 16 bytes"));
         }
-        let numbered = publish.numbered.map(|numbered| Ok((self.publisher_of(socket)?, numbered))).transpose()?;
-        self.spend_publish(socket, publish.content.len())?;
+        let numbered = publish
+            .numbered
+            .map(|numbered| Ok((self.publisher_of(socket, publish.publisher.as_deref())?, numbered)))
+            .transpose()?;
+        self.spend_publish(socket, publish.content.len() + publish.fields.len())?;
         let reply_to = publish.reply_to.as_deref().unwrap_or("");
         let holder = Arc::clone(&access.holder);
-        let mut draft = Draft::new(publish.kind, &publish.content, reply_to, holder, socket);
+        let mut draft =
+            Draft::new(publish.kind, &publish.content, reply_to, holder, socket).with_fields(&publish.fields);
         draft.is_retained = publish.retain;
         draft.merge = publish.merge;
         draft.is_removal = publish.is_removal;

@@ -215,7 +215,7 @@ impl Shard {
                 let mut stream = Stream::new(Arc::from(subject), Source::Subject(log), variant);
                 let policy = node.policy(subject);
                 stream.conflates_slow = policy.conflates_when_slow && !variant.wire.is_mqtt();
-                (stream.hold_ms, stream.hold_bytes_max) = (policy.hold_ms, policy.hold_bytes_max);
+                (stream.batch_ms, stream.batch_bytes_max) = (policy.batch_ms, policy.batch_bytes_max);
                 match self.add_stream(stream) {
                     Ok(stream) => stream,
                     Err(refusal) => {
@@ -294,7 +294,7 @@ impl Shard {
 
 fn deadline(stream: &Stream) -> Option<u64> {
     let closes = stream.conflation.as_ref().filter(|c| !c.is_empty()).map(|c| c.closes_ms);
-    let held = stream.held.map(|(since, _)| since + u64::from(stream.hold_ms));
+    let held = stream.held.map(|(since, _)| since + u64::from(stream.batch_ms));
     closes.into_iter().chain(held).min()
 }
 

@@ -112,7 +112,7 @@ impl Shard {
                 }
             }
             Phase::Open if connection.access.is_none() && duration_ms >= handshake_ms && !connection.is_asking => {
-                self.close(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
+                self.refuse_login(socket, Code::ConnectMissing, Code::ConnectMissing.sentence());
             }
             Phase::Open if connection.wire == Wire::Poll => self.look_at_token(socket),
             // Who waits for an answer is not read, and may well have pinged.
@@ -251,7 +251,7 @@ impl Shard {
             && !self.singles.iter().any(|single| single.cursor == cursor_id)
         {
             let socket = self.cursors.get(cursor_id).map_or(0, |cursor| cursor.connection);
-            if self.connections.get(socket).is_some_and(|c| !c.is_blocked) {
+            if self.connections.get(socket).is_some_and(|c| !c.is_blocked()) {
                 self.tell_resume_token(cursor_id, reach);
             }
         }

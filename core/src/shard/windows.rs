@@ -107,7 +107,7 @@ impl Shard {
 
     /// Whether a stream needs a window even for one cursor: what it sends is nobody's single message.
     pub(super) fn keeps_window(stream: &Stream) -> bool {
-        stream.wire != Wire::Poll && (stream.conflate_ms > 0 || stream.hold_ms > 0)
+        stream.wire != Wire::Poll && (stream.conflate_ms > 0 || stream.batch_ms > 0)
     }
 
     fn seat_current(&mut self, id: u32) {

@@ -21,6 +21,19 @@ pub struct Handed {
     pub bytes: u64,
 }
 
+impl Handed {
+    /// And what came behind it.
+    pub(super) fn add(&mut self, next: &Self) {
+        self.messages += next.messages;
+        self.merged += next.merged;
+        self.missing.frames += next.missing.frames;
+        self.missing.messages += next.missing.messages;
+        self.missing.standard_frames += next.missing.standard_frames;
+        self.missing.standards += next.missing.standards;
+        self.bytes += next.bytes;
+    }
+}
+
 impl Window {
     /// Says of the frame that was appended last that it is `count` messages in one.
     pub fn merge_last(&mut self, count: u32) {
@@ -105,28 +118,6 @@ impl Window {
     /// Messages with a place of their own that those frames were made of.
     pub fn placed(&self, from: u64, to: u64) -> u64 {
         self.messages(from, to) - self.standards(from, to) + self.merged(from, to)
-    }
-
-    /// What lies between where a reader at `place` surely stands (`settled`) and that place.
-    pub fn unsettled(&self, place: u64) -> Handed {
-        let (Some((before, _)), Some(settled)) = (self.around(place), self.settled(place)) else {
-            return Handed::default();
-        };
-        let begin = self.place_after(settled.arrival).map_or(self.front.place, |found| found.place);
-        let mut all = Handed { bytes: before.place.saturating_sub(begin), ..Handed::default() };
-        self.each_frame(begin, |bytes, here| {
-            let end = here.place + bytes.len() as u64;
-            if end > before.place {
-                return false;
-            }
-            let of = self.handed(here.place, end);
-            all.messages += of.messages;
-            all.merged += of.merged;
-            all.missing.frames += of.missing.frames;
-            all.missing.messages += of.missing.messages;
-            true
-        });
-        all
     }
 
     /// Which frames of its segment begin between the boundary `from` and the place `to` of the same.

@@ -1,7 +1,15 @@
 //! Frames of one conflation window share an arrival: its end. Owns what a reader between two of them has surely been sent, and which
 //! frames of that window it has beyond it.
-use super::{Boundary, Window};
+use super::{Boundary, Handed, Window};
 use crate::message::LogId;
+
+/// What a reader between two frames of one conflation window was sent beyond where it surely stands, kept when those frames go.
+#[derive(Debug)]
+pub(super) struct Beyond {
+    /// Each frame's log, and the sequence that it brought its readers to.
+    sent: Vec<(LogId, u64)>,
+    handed: Handed,
+}
 
 impl Window {
     /// The frame appended last holds messages of `log`.
@@ -36,7 +44,8 @@ impl Window {
         if self.settled(place).is_none_or(|settled| settled.arrival >= here.arrival) {
             return Vec::new();
         }
-        let mut sent = if self.front.arrival == here.arrival { self.front_sent.clone() } else { Vec::new() };
+        let kept = self.front_beyond.as_ref().filter(|_| self.front.arrival == here.arrival);
+        let mut sent = kept.map_or_else(Vec::new, |beyond| beyond.sent.clone());
         for segment in &self.segments {
             for &(index, log) in &segment.logs {
                 let frame = segment.frames.get(index as usize);
@@ -45,5 +54,30 @@ impl Window {
             }
         }
         sent
+    }
+
+    /// The same of what it was handed, to be taken from its range where it leaves.
+    pub fn unsettled(&self, place: u64) -> Handed {
+        let (Some((before, _)), Some(settled)) = (self.around(place), self.settled(place)) else {
+            return Handed::default();
+        };
+        let kept = self.front_beyond.as_ref().filter(|_| settled.arrival < self.front.arrival);
+        let mut all = kept.map(|beyond| beyond.handed).unwrap_or_default();
+        let begin = self.place_after(settled.arrival).map_or(self.front.place, |found| found.place);
+        self.each_frame(begin, |bytes, here| {
+            let end = here.place + bytes.len() as u64;
+            if end > before.place {
+                return false;
+            }
+            all.add(&self.handed(here.place, end));
+            true
+        });
+        all
+    }
+
+    /// Both, of a reader at the end of a segment that goes.
+    pub(super) fn beyond(&self, place: u64) -> Option<Box<Beyond>> {
+        let beyond = Beyond { sent: self.sent_beyond(place), handed: self.unsettled(place) };
+        (!beyond.sent.is_empty() || beyond.handed.messages > 0).then(|| Box::new(beyond))
     }
 }

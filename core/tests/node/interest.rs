@@ -11,7 +11,7 @@ use crate::support::{at_ms, cases, new_node, pattern};
 
 const SELECTORS: [&str; 7] = ["/a", "/a/x", "/a/*", "/b/x", "/b/**", "/**", "/$own"];
 const WATCHED: [&str; 5] = ["/a", "/a/**", "/*/x", "/**", "/$own/**"];
-const HOLD_MS: u64 = 1_000;
+const DEBOUNCE_MS: u64 = 1_000;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -123,7 +123,7 @@ impl World {
     }
 
     fn finish(&mut self) {
-        self.ms += HOLD_MS;
+        self.ms += DEBOUNCE_MS;
         self.node.sweep(at_ms(self.ms));
         self.look();
         if let Some(watched) = &self.watched {
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn what_watchers_believe_is_what_is(steps in prop::collection::vec(any_step(), 1..80)) {
-        let node = new_node(|settings| settings.limits.interest_debounce_ms = HOLD_MS);
+        let node = new_node(|settings| settings.limits.interest_debounce_ms = DEBOUNCE_MS);
         let mut world = World { node, ms: 0, open: Vec::new(), watched: None, believed: BTreeSet::new() };
         steps.iter().for_each(|step| world.step(step));
         world.finish();

@@ -8,6 +8,7 @@ mod keys;
 mod publishers;
 mod restart;
 mod snapshot;
+mod states;
 mod steps;
 mod support;
 mod waiting;

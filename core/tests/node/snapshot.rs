@@ -3,9 +3,9 @@
 use godwit_core::codes::Code;
 use godwit_core::command::Ack;
 use godwit_core::holder::Holder;
-use godwit_core::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
+use godwit_core::message::{Draft, FromMqtt, Kind, NO_EXPIRY, fields};
 use godwit_core::mqtt::Qos;
-use godwit_core::node::{Outcome, check_patterns};
+use godwit_core::node::{Node, Outcome, check_patterns};
 use godwit_core::settings::{JournalSettings, PatternSettings};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -205,6 +205,49 @@ fn small_retained_states_stay_while_unretained_bulk_goes() {
 }
 
 #[test]
+fn large_snapshots_go_before_small_ones_and_never_for_larger_ones() {
+    for by_bound in [false, true] {
+        let mut node = new_node(|settings| {
+            let bound =
+                if by_bound { &mut settings.limits.snapshots_bytes_max } else { &mut settings.limits.logs_bytes_max };
+            *bound = 1 << 20;
+        });
+        for number in 0..1_330 {
+            publish(&mut node, &format!("/state/{number}"), draft("{\"on\":true}"), at_ms(1));
+        }
+        let image = format!("\"{}\"", "x".repeat(50_000));
+        for number in 0..200 {
+            publish(&mut node, &format!("/image/{}", number % 20), draft(&image), at_ms(2));
+        }
+        let kept = |node: &Node, subject: String| {
+            node.find(&subject).is_some_and(|log| node.snapshot(log, at_ms(3)).is_some())
+        };
+        let states = (0..1_330).filter(|number| kept(&node, format!("/state/{number}"))).count();
+        let images = (0..20).filter(|number| kept(&node, format!("/image/{number}"))).count();
+        assert_eq!(states, 1_330, "{by_bound}");
+        assert!((8..20).contains(&images), "{by_bound}: {images}");
+        assert!(node.totals().evicted_snapshots > 0);
+    }
+}
+
+#[test]
+fn a_patch_on_a_snapshot_that_was_evicted_is_not_the_whole() {
+    let mut node = new_node(|settings| settings.limits.snapshots_bytes_max = 1_000);
+    let mut merge = |content: &str| {
+        let mut patch = draft(content);
+        patch.merge = Some(true);
+        publish(&mut node, "/a", patch, at_ms(0));
+        node.find("/a").and_then(|log| node.snapshot(log, at_ms(0))).map(|shown| shown.content().to_vec())
+    };
+    assert!(merge(r#"{"a":1}"#).is_some());
+    assert!(merge(&format!(r#"{{"b":"{}"}}"#, "x".repeat(1_000))).is_none(), "there is no room");
+    assert!(merge(r#"{"c":1}"#).is_none());
+    publish(&mut node, "/a", draft(r#"{"d":1}"#), at_ms(0));
+    let log = node.find("/a").unwrap();
+    assert_eq!(node.snapshot(log, at_ms(0)).unwrap().content(), br#"{"d":1}"#);
+}
+
+#[test]
 fn mqtt_publishes_are_retained_without_asking_where_a_pattern_says_so() {
     let mut node = new_node(|settings| {
         let always = Some("always".to_owned());
@@ -269,5 +312,18 @@ fn a_removal_after_a_purge_of_an_idle_subject_finds_nothing() {
     while node.purge("/a", None).is_some_and(|purged| purged.has_more) {}
     assert_eq!(publish(&mut node, "/a", removal(), at_ms(1)), Outcome::Refused(Code::SnapshotMissing));
     publish(&mut node, "/a", draft("2"), at_ms(1));
-    assert!(matches!(publish(&mut node, "/a", removal(), at_ms(1)), Outcome::Published { .. }));
+    assert!(matches!(publish(&mut node, "/a", removal(), at_ms(1)), Outcome::Awaits { .. }));
+}
+
+#[test]
+fn an_mqtt_message_that_replaces_fields_is_measured_without_those() {
+    let mut node = new_node(|settings| settings.limits.snapshot_bytes_max = 150);
+    for (name, is_guaranteed) in [("a", true), ("b", true), ("c", false), ("d", false)] {
+        let fields = fields::hold_last(vec![(name, "x".repeat(90).as_str())], 8);
+        let mqtt = FromMqtt { qos: Qos::AtLeastOnce, publisher: 1, expiry_s: NO_EXPIRY };
+        let mut draft = draft("1").with_fields(&fields).from_mqtt(mqtt, |_| {});
+        (draft.is_retained, draft.is_guaranteed) = (Some(true), is_guaranteed);
+        let outcome = publish(&mut node, "/a", draft, at_ms(0));
+        assert!(matches!(outcome, Outcome::Published { .. }), "{name}: {outcome:?}");
+    }
 }

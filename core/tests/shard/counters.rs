@@ -1,5 +1,6 @@
 //! What a shard counts is what happened: each message once, however a socket cut it, on its own wire; gauges return to nothing.
 
+use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
 use godwit_core::report::WireCounters;
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ fn take(world: &mut World, publisher: Place, readers: &[(Place, &str)], (what, w
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(seeded(48))]
 
     /// Readers on both wires, alone in a stream and together, on subjects and patterns, whose sockets take what they like.
     #[test]

@@ -374,7 +374,7 @@ impl Scene {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::world::seeds::seeded(96))]
 
     #[test]
     fn whoever_comes_back_gets_each_message_once_or_a_gap_that_counts_it(

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::world::client::Random;
 use crate::world::events::{Event, Events};
+use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
 use godwit_core::position::Position;
 use proptest::prelude::*;
@@ -78,7 +79,7 @@ impl Ledger {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded(200))]
 
     /// Whatever was cut wherever, a stream that is resumed by its last id leaves nothing out.
     #[test]

@@ -129,8 +129,8 @@ fn held_frames_leave_together() {
     let mut settings = open_settings();
     let held = PatternSettings {
         pattern: "/h/**".into(),
-        hold_ms: Some(5),
-        hold_bytes_max: Some(400),
+        batch_ms: Some(5),
+        batch_bytes_max: Some(400),
         ..PatternSettings::default()
     };
     settings.patterns = vec![held];

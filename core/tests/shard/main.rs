@@ -22,6 +22,7 @@ mod rights;
 mod runs;
 mod sessions;
 mod standard;
+mod state;
 mod streams;
 mod unread;
 mod visible;

@@ -2,6 +2,7 @@
 
 use crate::http::{field, get};
 use crate::world::client::Random;
+use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -44,7 +45,7 @@ fn request(random: &mut Random, place: Option<&str>) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(seeded(64))]
 
     /// Messages come, logs let go, subjects are purged, sockets take little at a time, and requests ask from anywhere.
     #[test]

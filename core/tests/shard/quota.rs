@@ -266,10 +266,11 @@ fn mqtt_says_no_where_it_can_and_ends_the_connection_where_it_cannot() {
 #[test]
 fn who_guesses_tokens_waits_and_who_shows_none_does_not() {
     let mut world = asking_world(|limits| limits.token_failures_per_minute_per_address_max = 3);
-    let guess = |world: &mut World| {
+    let mut tries = 0..;
+    let mut guess = |world: &mut World| {
         let place = world.accept_from(0, from(1), 0);
         world.upgrade(place, "json");
-        world.say(place, r#"{"id":0,"connect":{"token":"guess"}}"#);
+        world.say(place, &format!(r#"{{"id":0,"connect":{{"token":"guess-{}"}}}}"#, tries.next().unwrap_or(0)));
         world.turn(0);
         for report in world.reports() {
             if let Report::Authorize { connection, .. } = report {

@@ -237,3 +237,85 @@ fn a_change_of_epoch_that_lost_nothing_sends_no_gap() {
         assert_eq!(told(&heard, "message"), [(&json!("8.1"), &json!("7.5"))], "{heard:?}");
     }
 }
+
+/// What an earlier copy of the journal went on to give out is not known here, though the epoch lies between two that are.
+#[test]
+fn a_position_of_a_run_that_a_restored_copy_does_not_have_is_a_gap() {
+    for (after, is_known) in [("7.5", true), ("9.0", true), ("10.0", false), ("500.0", false), ("500.3", false)] {
+        let mut settings = open_settings();
+        settings.epoch = 1_000;
+        settings.journal = Some(godwit_core::settings::JournalSettings::default());
+        let mut world = World::new(settings, 1, false);
+        let now = world.now;
+        {
+            let mut node = world.node.lock().unwrap();
+            node.begin_restore(vec![PastRun { run: RUN, epoch: 7, epoch_end: 10, began: 1, last: 6 }]);
+            for sequence in 1..=5 {
+                let mut kept = KeptMessage::new(RUN, sequence, Arc::from("/a"), Position { epoch: 7, sequence });
+                (kept.arrival, kept.time_ms) = (sequence + 1, now.wall_ms);
+                node.restore(kept.carry(b"{}", "", &[]), now);
+            }
+            node.finish_restore(now);
+        }
+        let publisher = world.connect(0);
+        world.ask(publisher, r#"{"id":1,"publish":"/a","content":{}}"#);
+        let mut past = crate::world::past::Past::default();
+        let place = world.connect(0);
+        world.say(place, &json!({"id": 1, "subscribe": "/a", "after": after, "on_gap": "oldest"}).to_string());
+        world.turn(0);
+        past.serve(&mut world);
+        let heard = world.heard(place);
+        let gaps = told(&heard, "gap");
+        if is_known {
+            assert!(gaps.is_empty(), "{after}: {heard:?}");
+        } else {
+            assert_eq!(gaps, [(&json!("1000.0"), &json!(after))], "{heard:?}");
+            let missed: Vec<&Value> = heard.iter().filter_map(|value| value.get("missed")).collect();
+            assert_eq!(missed, [&Value::Null], "{after}");
+        }
+        assert_eq!(told(&heard, "message").last().map(|(at, _)| *at), Some(&json!("1000.1")), "{after}: {heard:?}");
+    }
+}
+
+/// Three runs of which memory keeps the last messages alone: the others are read back, by a client whose socket fills up.
+#[test]
+fn a_socket_that_fills_up_where_an_epoch_begins_does_not_hide_what_that_follows() {
+    for room in 1..60 {
+        let mut settings = open_settings();
+        (settings.epoch, settings.limits.log_messages_max) = (10, 2);
+        settings.journal = Some(godwit_core::settings::JournalSettings::default());
+        let mut world = World::new(settings, 1, false);
+        let now = world.now;
+        let mut past = crate::world::past::Past { page_max: 4, ..Default::default() };
+        {
+            let mut node = world.node.lock().unwrap();
+            let run =
+                |n| PastRun { run: RUN + n, epoch: 7 + n, epoch_end: 8 + n, began: 1 + 10 * n, last: 10 + 10 * n };
+            node.begin_restore((0..3).map(run).collect());
+            for (n, sequence) in (0..3).flat_map(|n| (1..=6).map(move |sequence| (n, sequence))) {
+                let at = Position { epoch: 7 + n, sequence };
+                let mut kept = KeptMessage::new(RUN + n, past.len() as u64, Arc::from("/a"), at);
+                (kept.arrival, kept.time_ms, kept.kind) = (1 + 10 * n + sequence, now.wall_ms, Kind::Json);
+                let kept = kept.carry(b"{}", "", &[]);
+                past.rows.push(kept.clone());
+                node.restore(kept, now);
+            }
+            node.finish_restore(now);
+        }
+        past.write_all();
+        let place = world.connect(0);
+        world.ask(place, r#"{"id":1,"subscribe":"/a","after":"7.2"}"#);
+        world.socket(place).room = 0;
+        let mut heard = Vec::new();
+        for _ in 0..2_000 / room {
+            world.turn(0);
+            past.serve(&mut world);
+            heard.extend(world.heard(place));
+            world.give_room(place, room);
+        }
+        assert!(told(&heard, "gap").is_empty(), "{room}: {heard:?}");
+        let begun: Vec<_> =
+            told(&heard, "message").into_iter().filter(|(at, _)| at.as_str().unwrap().ends_with(".1")).collect();
+        assert_eq!(begun, [(&json!("8.1"), &json!("7.6")), (&json!("9.1"), &json!("8.6"))], "{room}: {heard:?}");
+    }
+}

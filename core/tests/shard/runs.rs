@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::ledger::{deliveries, journaling};
 use crate::world::past::Past;
+use crate::world::seeds::seeded;
 use crate::world::{Place, World};
 use godwit_core::journal::{DeliveryRow, KeptMessage, Range};
 use godwit_core::node::PastRun;
@@ -117,7 +118,7 @@ impl Life {
     /// The node is killed: of its messages the journal has but so many; its rows are as they were then.
     fn restart(&mut self, lost: usize) -> Result<(), TestCaseError> {
         self.listen();
-        self.purges.append(&mut self.world.node.lock().unwrap().take_notes());
+        self.purges.append(&mut self.world.take_notes());
         self.past.note(&self.world);
         self.check()?;
         let since = self.runs.last().map_or(0, |run| run.began);
@@ -230,7 +231,7 @@ fn check_row(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded(192))]
 
     #[test]
     fn over_restarts_each_row_holds_exactly_its_messages_or_tells_of_a_gap(

@@ -1,6 +1,8 @@
-//! Standard messages on subjects that keep nothing: they reach who listens, under their own name, and nobody else.
+//! Standard messages: of subjects that keep nothing they reach who listens, under their own name, and nobody else; no row counts them.
 
+use crate::ledger::journaling;
 use crate::world::{World, open_settings};
+use godwit_core::journal::{Range, Rows};
 use serde_json::{Value, json};
 
 #[test]
@@ -70,4 +72,47 @@ fn a_shard_that_fell_off_the_feed_says_what_standard_messages_it_lost() {
     let count_of =
         |name: &str| dropped.iter().filter(|(selector, _)| *selector == name).map(|(_, count)| count).sum::<u64>();
     assert_eq!((count_of("/a/*"), count_of("/b")), (7, 3), "{dropped:?}");
+}
+
+#[test]
+fn standard_messages_are_no_part_of_a_range() {
+    let mut world = World::new(journaling(), 1, false);
+    let publisher = world.connect(0);
+    for commands in [&["/a"][..], &["/a"], &["/*"], &["/*"], &["/b", "/*"]] {
+        let place = world.connect(0);
+        for (selector, conflate_ms) in commands.iter().flat_map(|selector| [(selector, 0), (selector, 200)]) {
+            let command = json!({"id": 1, "subscribe": selector, "conflate_ms": conflate_ms});
+            world.ask(place, &command.to_string());
+        }
+    }
+    let alone = world.connect(0);
+    world.ask(alone, r#"{"id":1,"subscribe":"/**"}"#);
+    for n in 0..40_u64 {
+        let subject = ["/a", "/b"][n as usize % 2];
+        let command = json!({"publish": subject, "content": n, "guaranteed": n % 3 == 0});
+        world.ask(publisher, &command.to_string());
+        world.advance(90);
+        world.turn_all();
+    }
+    for _ in 0..12 {
+        world.advance(500);
+        world.turn_all();
+    }
+    world.gone(alone);
+    let rows = world.take_rows(0);
+    let guaranteed = |from: u64, to: u64| (from..=to).filter(|arrival| (arrival - 1) % 3 == 0).count() as u64;
+    let rows: Vec<_> = rows
+        .into_iter()
+        .filter_map(|rows| if let Rows::Deliveries(rows) = rows { Some(rows) } else { None })
+        .flatten()
+        .collect();
+    assert!(rows.len() > 10);
+    for row in rows {
+        let whole = match row.range {
+            Range::Subject { from: Some(from), to, .. } => to + 1 - from,
+            Range::Pattern { from: Some(from), to, .. } => guaranteed(from, to.min(40)),
+            _ => continue,
+        };
+        assert_eq!(row.count + row.conflated, whole, "{row:?}");
+    }
 }

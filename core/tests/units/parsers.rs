@@ -288,7 +288,7 @@ proptest! {
     fn a_text_message_reads_back_from_json(subject in ".{0,40}", text in any::<String>(), epoch in any::<u64>(), sequence in 1u64..) {
         let view = MessageView {
             number: 1, base_time_ms: 0, subject: &subject, at: Some(Position { epoch, sequence }), after: None,
-            time_ms: epoch, kind: Kind::Text, content: text.as_bytes(), reply_to: None, conflated: 0, pattern: None,
+            time_ms: epoch, kind: Kind::Text, content: text.as_bytes(), fields: &[], reply_to: None, conflated: 0, pattern: None,
             is_snapshot: false,
             is_patch: false,
             is_removal: false,

@@ -21,7 +21,7 @@ fn universe() -> Vec<String> {
     let mut level = vec![String::new()];
     let mut all = Vec::new();
     for _ in 0..4 {
-        let segments = ["a", "b", "other", "$s"];
+        let segments = ["a", "b", "", "$s"];
         level = level.iter().flat_map(|base| segments.map(|segment| format!("{base}/{segment}"))).collect();
         all.extend(level.iter().cloned());
     }
@@ -156,6 +156,25 @@ fn rights_decide_as_brute_force_does() {
 }
 
 #[test]
+fn many_rules_decide_as_brute_force_does() {
+    let (patterns, universe) = (patterns(), universe());
+    let mut drawn = 1_u64;
+    let mut draw = |below: usize| {
+        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (drawn >> 33) as usize % below
+    };
+    for _ in 0..100 {
+        let rules: Vec<RuleSettings> = (0..8 + draw(24))
+            .map(|_| rule(patterns[draw(patterns.len())].text(), ["allow", "deny", "ask"][draw(3)]))
+            .collect();
+        let rights = compile(&rules);
+        for subject in &universe {
+            assert_eq!(rights.judge_subject(Action::Subscribe, subject), judge(&rules, subject), "{subject} {rules:?}");
+        }
+    }
+}
+
+#[test]
 fn what_was_answered_is_not_asked_again() {
     let rights = compile(&[rule("/a/**", "ask"), rule("/a/no/**", "deny")]);
     let answer = |text: &str, verdict| Rule { pattern: pattern(text), subscribe: true, publish: false, verdict };
@@ -207,7 +226,7 @@ fn legal_and_illegal_names() {
         assert_eq!(Selector::parse(legal).ok(), Some(Selector::Subject(legal.into())));
     }
     let long = format!("{longest}a");
-    for illegal in ["", "/", "a/b", "/a/", "/a//b", "//a", "/a\0", "/a\n", "/a\u{85}", &long] {
+    for illegal in ["", "/", "a/b", "/a\0", "/a\n", "/a\u{85}", &long] {
         assert!(check_subject(illegal).is_err() && Selector::parse(illegal).is_err(), "{illegal:?}");
     }
     for pattern in ["/*", "/**", "/a/*", "/a/*/c/**"] {
@@ -275,7 +294,7 @@ fn rights_of(source: Option<&str>, rules: &[(&str, &str, &str)]) -> Rights {
 fn only_dispatch_publishes_and_watches_on_its_subjects() {
     let everything = [("/**", "both", "allow"), ("/$inbox/**", "both", "allow"), ("/$dispatch/**", "both", "allow")];
     for subject in ["/$inbox/shop/ann", "/$dispatch/shop/notifications/7"] {
-        for source in [DISPATCH, "godwit-dispatch\nkey"] {
+        for source in [DISPATCH, "jwt:godwit-dispatch\nkey"] {
             let dispatch = rights_of(Some(source), &everything);
             assert_eq!(dispatch.judge_subject(Action::Publish, subject), Verdict::Allow);
             assert_eq!(dispatch.judge_pattern(Action::Publish, &pattern("/$inbox/**")), Verdict::Allow);

@@ -8,9 +8,11 @@ use godwit_core::codes::Code;
 use godwit_core::command::{Ack, GapReason, Id, MessageView, Outcome, Push, Reply};
 use godwit_core::json::{self, Members, Nulls};
 use godwit_core::limits::Limits;
-use godwit_core::message::Kind;
+use godwit_core::message::{Kind, fields};
 use godwit_core::position::{Position, ResumeToken};
-use godwit_core::subject::{Pattern, check_publish_subject, check_subject, is_dispatch, names_owner};
+use godwit_core::subject::{
+    Pattern, Selector, check_publish_subject, check_subject, has_empty_segment, is_dispatch, names_owner,
+};
 use serde_json::Value;
 
 const CODEC: &str = include_str!("../../../protocol/vectors/codec.json");
@@ -82,6 +84,15 @@ impl<'a> Object<'a> {
         self.raw(key) == Some("true")
     }
 
+    fn fields(&self) -> Vec<u8> {
+        let object = |key| serde_json::from_str::<Value>(self.raw(key).unwrap_or("{}")).unwrap();
+        let mut all = object("fields");
+        for (name, bytes) in object("fields_bytes").as_object().unwrap() {
+            all[name] = serde_json::json!({"bytes": bytes});
+        }
+        fields::from_json(&all).unwrap()
+    }
+
     fn content(&self) -> (Kind, Vec<u8>) {
         use base64::Engine;
         match (self.raw("content"), self.text("text"), self.text("bytes")) {
@@ -145,7 +156,7 @@ fn pushes_are_written_as_the_vectors_say() {
 }
 
 fn compare_message(case: &Value, object: &Object<'_>) {
-    let (kind, content) = object.content();
+    let ((kind, content), held) = (object.content(), object.fields());
     let (subject, pattern, reply_to) = (object.must("message"), object.text("pattern"), object.text("reply_to"));
     let view = MessageView {
         number: case["number"].as_u64().unwrap_or(0) as u32,
@@ -156,6 +167,7 @@ fn compare_message(case: &Value, object: &Object<'_>) {
         time_ms: object.number("time").unwrap_or(0),
         kind,
         content: &content,
+        fields: &held,
         reply_to: reply_to.as_deref(),
         conflated: object.number("conflated").unwrap_or(0) as u32,
         pattern: pattern.as_deref(),
@@ -312,7 +324,12 @@ fn names_are_judged_as_the_vectors_say() {
     let own = |name: &str| name.starts_with("/$");
     for name in names("valid_subjects") {
         assert_eq!(check_subject(&name).is_ok(), !own(&name), "{name}");
+        assert!(!has_empty_segment(&name), "{name}");
         assert!(Pattern::parse(&name).is_ok_and(|pattern| !pattern.has_wildcard()), "{name}");
+    }
+    for name in names("with_empty_segments") {
+        assert!(check_subject(&name).is_ok() && has_empty_segment(&name), "{name}");
+        assert!(Selector::parse(&name).is_ok_and(|selector| matches!(selector, Selector::Subject(_))), "{name}");
     }
     for name in names("invalid_subjects").iter().chain(&names("not_for_clients_to_publish")) {
         assert!(check_subject(name).is_err() && check_publish_subject(name).is_err(), "{name}");

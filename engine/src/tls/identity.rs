@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::{RootCertStore, ServerConfig, SignatureScheme, SupportedProtocolVersion, version};
 use std::sync::Arc;
 
 /// All of a node's listeners share one.
@@ -99,13 +99,15 @@ fn read_chain(file: &str, key: &str) -> Result<Vec<CertificateDer<'static>>, Str
 #[derive(Debug)]
 struct Names {
     first: Arc<CertifiedKey>,
+    /// The first, and others for a name of its: with keys of other kinds.
+    for_none: Vec<Arc<CertifiedKey>>,
     by_name: Vec<(String, Arc<CertifiedKey>)>,
 }
 
 impl Names {
     fn read(settings: &TlsSettings) -> Result<Self, String> {
         let mut first = None;
-        let mut by_name = Vec::new();
+        let mut by_name: Vec<(String, Arc<CertifiedKey>)> = Vec::new();
         for pair in &settings.certificates {
             let chain = read_chain(&pair.certificate_file, "tls.certificate_files")?;
             let told = |error: &dyn std::fmt::Display| format!("tls.key_files: {}: {error}", pair.key_file);
@@ -117,14 +119,29 @@ impl Names {
             by_name.extend(names.into_iter().map(|name| (name, Arc::clone(&certified))));
             first.get_or_insert(certified);
         }
-        let first = first.ok_or("tls: a TLS listener needs tls.certificate_files and tls.key_files")?;
-        Ok(Self { first, by_name })
+        let first: Arc<CertifiedKey> =
+            first.ok_or("tls: a TLS listener needs tls.certificate_files and tls.key_files")?;
+        let named: Vec<&String> =
+            by_name.iter().filter(|(_, key)| Arc::ptr_eq(key, &first)).map(|(name, _)| name).collect();
+        let alike = by_name.iter().filter(|(name, _)| named.contains(&name)).map(|(_, key)| Arc::clone(key));
+        let for_none = std::iter::once(Arc::clone(&first)).chain(alike).collect();
+        Ok(Self { first, for_none, by_name })
     }
 
-    fn find(&self, asked: &str) -> Option<&Arc<CertifiedKey>> {
+    /// The certificate for a name whose key the client can check; where there is none of these, any for the name.
+    fn find(&self, asked: &str, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
         let asked = asked.to_ascii_lowercase();
-        let find = |name: &str| self.by_name.iter().find(|(known, _)| known == name).map(|(_, key)| key);
-        find(&asked).or_else(|| find(&format!("*.{}", asked.split_once('.')?.1)))
+        let of_domain = asked.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+        let named = || [Some(&asked), of_domain.as_ref()].into_iter().flatten();
+        let all = || named().flat_map(|name| self.by_name.iter().filter(move |(known, _)| known == name));
+        let mut keys = all().map(|(_, key)| key);
+        keys.find(|key| can_check(key, schemes)).or_else(|| all().map(|(_, key)| key).next())
+    }
+
+    /// The same for a client that names no host, or one that is not known.
+    fn find_default(&self, schemes: &[SignatureScheme]) -> &Arc<CertifiedKey> {
+        let mut of_first = self.for_none.iter();
+        of_first.find(|key| can_check(key, schemes)).unwrap_or(&self.first)
     }
 }
 
@@ -133,9 +150,15 @@ fn dns_names(certificate: &CertificateDer<'_>) -> Vec<String> {
     parsed.map(|parsed| parsed.valid_dns_names().map(str::to_ascii_lowercase).collect()).unwrap_or_default()
 }
 
+/// Whether a client that knows these schemes can check what the certificate's key signs.
+fn can_check(key: &CertifiedKey, schemes: &[SignatureScheme]) -> bool {
+    key.key.choose_scheme(schemes).is_some()
+}
+
 impl ResolvesServerCert for Names {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let named = hello.server_name().and_then(|name| self.find(name));
-        Some(Arc::clone(named.unwrap_or(&self.first)))
+        let schemes = hello.signature_schemes();
+        let named = hello.server_name().and_then(|name| self.find(name, schemes));
+        Some(Arc::clone(named.unwrap_or_else(|| self.find_default(schemes))))
     }
 }

@@ -41,9 +41,9 @@ impl Session {
         !self.connection.is_handshaking() && !self.is_broken
     }
 
-    /// The client's certificate, once it has shown one that one of our authorities signed.
-    pub(crate) fn certificate(&self) -> Option<&[u8]> {
-        self.connection.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.as_ref())
+    /// The client's certificate, once it has shown one that leads to one of our authorities, then those it sent with it (DER).
+    pub(crate) fn certificates(&self) -> Option<Vec<u8>> {
+        self.connection.peer_certificates().map(|chain| chain.iter().flat_map(|one| one.as_ref()).copied().collect())
     }
 
     /// Takes received bytes; appends what they say to `plain`, and what has to be answered to `cipher`. `fault`: what is wrong

@@ -60,7 +60,7 @@ pub(crate) fn settings(driver: &str, shards: u8, limits: &str, address: &str) ->
 }
 
 /// Small segments, so that lives of a second seal some; a reader of two seconds ago still finds everything.
-fn journaled_settings(driver: &str, life: u64) -> String {
+pub(crate) fn journaled_settings(driver: &str, life: u64) -> String {
     format!(
         r#"{{"node":"n","run":{life},"epoch":{life},"shards":2,"driver":"{driver}",
         "limits":{{"log_messages_max":1000000,"log_age_ms_max":3600000}},

@@ -12,7 +12,8 @@ fn at(message: &str) -> u64 {
 }
 
 pub(crate) fn a_client_that_never_reads_costs_the_others_nothing(driver: &str) {
-    let node = Node::start(driver, 2, r#""log_messages_max":100,"stream_window_bytes_max":65536"#);
+    let node =
+        Node::start(driver, 2, r#""log_messages_max":100,"stream_window_bytes_max":65536,"ping_interval_ms":600000"#);
     let mut deaf: Vec<Client> = (0..5).map(|_| node.client()).collect();
     let mut reader = node.client();
     for client in deaf.iter_mut().chain([&mut reader]) {

@@ -9,6 +9,7 @@ mod faults;
 mod journal;
 mod life;
 mod refusal;
+mod snapshots;
 
 macro_rules! on_both_drivers {
     ($($module:ident :: $case:ident),* $(,)?) => {
@@ -35,5 +36,9 @@ on_both_drivers! {
     journal::nothing_acknowledged_from_the_disk_is_lost_when_the_power_goes,
     journal::a_failing_disk_refuses_who_needs_it_and_holds_nobody_else,
     journal::a_flipped_bit_is_reported_and_its_message_told_as_missing,
+    snapshots::a_snapshot_outlives_its_rows_and_a_kill,
+    snapshots::rows_stay_on_a_full_disk_as_long_as_their_snapshots_have_no_room,
+    snapshots::fields_of_several_messages_outlive_their_rows,
+    snapshots::patches_whose_base_is_lost_are_not_shown_as_the_whole,
     refusal::a_node_out_of_descriptors_serves_those_it_has,
 }

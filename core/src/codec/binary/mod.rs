@@ -37,3 +37,14 @@ mod kind {
     pub(super) const WATCH: u8 = 0x45;
     pub(super) const UNWATCH: u8 = 0x46;
 }
+
+/// The byte after `reply_to` in a frame of kind `MORE`: the kind of content, and these (binary.md, B4 and B5).
+mod more {
+    /// The kind that announces the byte.
+    pub(super) const MORE: u8 = 0x03;
+    pub(super) const PATCH: u8 = 0x04;
+    pub(super) const REMOVAL: u8 = 0x08;
+    pub(super) const FIELDS: u8 = 0x10;
+    /// Of a publish: it replaces the snapshot, whatever its pattern says.
+    pub(super) const WHOLE: u8 = 0x20;
+}

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::kind;
+use super::more::{FIELDS, MORE, PATCH, REMOVAL, WHOLE};
 use super::varint::Values;
 use crate::codec::json::{
     check_connect, check_frame_bytes, check_key, check_numbered, check_publisher, parse_resume_token,
@@ -13,6 +14,7 @@ use crate::command::{Ack, Command, Connect, Id, Numbered, Publish, Refusal, Subs
 use crate::json::{self, JsonFault};
 use crate::limits::Limits;
 use crate::message::Kind;
+use crate::message::fields::{self, Value};
 
 type Parsed<'a> = Result<Command<'a>, Refusal>;
 
@@ -164,18 +166,22 @@ fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusa
     }
     let reply_to = string_if(flags & 8 != 0, &mut values)?;
     let numbered = numbered(flags, key.is_some(), &mut values)?;
-    let more = if flags & 3 == 3 { values.byte().ok_or_else(malformed)? } else { flags & 3 };
+    let more = if flags & MORE == MORE { values.byte().ok_or_else(malformed)? } else { flags & 3 };
     let (kind, merge) = match (more & 3, more & !3) {
         (0, merge) => (Kind::Json, merge),
         (1, merge) => (Kind::Text, merge),
         (2, merge) => (Kind::Bytes, merge),
         _ => return Err(malformed()),
     };
-    let (merge, is_removal) = match merge {
+    let has_fields = merge & FIELDS != 0;
+    let held = if has_fields { hold_fields(&mut values, bounds)? } else { Vec::new() };
+    let (merge, is_removal) = match merge & !FIELDS {
         0 => (None, false),
-        4 => (Some(true), false),
-        0x20 => (Some(false), false),
-        8 if kind == Kind::Text && flags & 0x18 == 0 && options & 3 == 0 && values.is_empty() => (None, true),
+        PATCH => (Some(true), false),
+        WHOLE => (Some(false), false),
+        REMOVAL if !has_fields && kind == Kind::Text && flags & 0x18 == 0 && options & 3 == 0 && values.is_empty() => {
+            (None, true)
+        }
         _ => return Err(malformed()),
     };
     check_content(kind, values.0, bounds.content_depth_max)?;
@@ -193,7 +199,38 @@ fn publish(mut values: Values<'_>, bounds: Bounds) -> Result<Publish<'_>, Refusa
     };
     let content = Cow::Borrowed(values.0);
     let is_guaranteed = flags & 0x10 == 0;
-    Ok(Publish { subject, kind, content, retain, merge, is_removal, is_guaranteed, key, numbered, reply_to, ack })
+    Ok(Publish {
+        subject,
+        kind,
+        content,
+        fields: held,
+        retain,
+        merge,
+        is_removal,
+        is_guaranteed,
+        key,
+        numbered,
+        publisher: None,
+        reply_to,
+        ack,
+    })
+}
+
+/// B3.4: how many, and each one's name, type and value.
+fn hold_fields(values: &mut Values<'_>, bounds: Bounds) -> Result<Vec<u8>, Refusal> {
+    let count = values.varint().ok_or_else(malformed)?;
+    let mut given = Vec::new();
+    for _ in 0..count.min(bounds.fields_max as u64 + 1) {
+        let name = values.string().ok_or_else(malformed)?;
+        let value = match values.byte().ok_or_else(malformed)? {
+            0 => Value::Text(values.string().ok_or_else(malformed)?),
+            1 => Value::Bytes(values.bytes().ok_or_else(malformed)?),
+            2 => Value::Removed,
+            _ => return Err(malformed()),
+        };
+        given.push((name, value));
+    }
+    fields::hold(given, bounds.fields_max)
 }
 
 fn numbered(flags: u8, has_key: bool, values: &mut Values<'_>) -> Result<Option<Numbered>, Refusal> {

@@ -1,11 +1,13 @@
 //! Replies and pushes as binary frames (binary.md, B3, B4, B6, B7).
 
 use super::kind;
+use super::more::{FIELDS, MORE, PATCH, REMOVAL};
 use super::varint::{put, put_position, put_signed, put_string};
 use crate::codes::Code;
 use crate::command::{GapReason, Id, MessageView, Outcome, Push, Reply};
 use crate::json::{put_hex, put_number};
 use crate::message::Kind;
+use crate::message::fields::{Fields, Value};
 use crate::position::{Position, ResumeToken};
 use crate::websocket;
 
@@ -14,10 +16,6 @@ const STANDARD: u8 = 0x08;
 const AFTER: u8 = 0x10;
 const CONFLATED: u8 = 0x20;
 const REPLY_TO: u8 = 0x40;
-/// Kind 3: a byte after `reply_to` has the kind of content and these.
-const MORE: u8 = 0x03;
-const PATCH: u8 = 0x04;
-const REMOVAL: u8 = 0x08;
 
 /// What a small push or reply is likely to take.
 const SMALL_BYTES: usize = 48;
@@ -41,14 +39,16 @@ fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
         Kind::Text => 1,
         Kind::Bytes => 2,
     };
-    let more = if message.is_patch { PATCH } else { 0 } | if message.is_removal { REMOVAL } else { 0 };
+    let more = if message.is_patch { PATCH } else { 0 }
+        | if message.is_removal { REMOVAL } else { 0 }
+        | if message.fields.is_empty() { 0 } else { FIELDS };
     let mut flags = 0x80 | if more == 0 { kind } else { MORE };
     flags |= if message.is_snapshot { SNAPSHOT } else { 0 };
     flags |= if message.at.is_none() { STANDARD } else { 0 };
     flags |= if after.is_some() { AFTER } else { 0 };
     flags |= if message.conflated > 0 { CONFLATED } else { 0 };
     flags |= if reply_to.is_some() { REPLY_TO } else { 0 };
-    let guess = message.content.len() + 8;
+    let guess = message.content.len() + message.fields.len() + 8;
     out.reserve(guess + 48);
     websocket::binary(out, guess, |out| {
         out.push(flags);
@@ -69,8 +69,31 @@ fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
         if more != 0 {
             out.push(more | kind);
         }
+        if !message.fields.is_empty() {
+            put_fields(out, message.fields);
+        }
         out.extend_from_slice(message.content);
     });
+}
+
+/// B3.4: how many, and each one's name, type and value.
+fn put_fields(out: &mut Vec<u8>, fields: &[u8]) {
+    put(out, Fields(fields).count() as u64);
+    for (name, value) in Fields(fields) {
+        put_string(out, name);
+        match value {
+            Value::Text(text) => {
+                out.push(0);
+                put_string(out, text);
+            }
+            Value::Bytes(bytes) => {
+                out.push(1);
+                put(out, bytes.len() as u64);
+                out.extend_from_slice(bytes);
+            }
+            Value::Removed => out.push(2),
+        }
+    }
 }
 
 /// B3.2: a distance within the epoch; 0, then the whole position, outside of it.

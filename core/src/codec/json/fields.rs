@@ -18,7 +18,7 @@ pub(super) enum Verb {
     Unwatch,
 }
 
-/// A field beside verb and id. The order is that of `NAMES`; the first thirteen belong to `publish`, the others to `subscribe`.
+/// A field beside verb and id. The order is that of `NAMES`; the first sixteen belong to `publish`, the others to `subscribe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Content,
@@ -34,6 +34,9 @@ pub(super) enum Field {
     Again,
     Merge,
     Removed,
+    Fields,
+    FieldsBytes,
+    Publisher,
     After,
     Since,
     Last,
@@ -42,7 +45,7 @@ pub(super) enum Field {
     ConflateMs,
 }
 
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 22] = [
     "content",
     "text",
     "bytes",
@@ -56,6 +59,9 @@ const NAMES: [&str; 19] = [
     "again",
     "merge",
     "removed",
+    "fields",
+    "fields_bytes",
+    "publisher",
     "after",
     "since",
     "last",
@@ -63,8 +69,8 @@ const NAMES: [&str; 19] = [
     "on_gap",
     "conflate_ms",
 ];
-const OF_PUBLISH: u32 = 0x0000_1fff;
-const OF_SUBSCRIBE: u32 = 0x0007_e000;
+const OF_PUBLISH: u32 = 0x0000_ffff;
+const OF_SUBSCRIBE: u32 = 0x003f_0000;
 
 /// Highest number of a publish: what a double holds exactly.
 pub(in crate::codec) const PUBLISH_NUMBER_MAX: u64 = (1 << 53) - 1;
@@ -98,6 +104,9 @@ fn name(key: &str) -> Option<Name> {
         "again" => Name::Field(Field::Again),
         "merge" => Name::Field(Field::Merge),
         "removed" => Name::Field(Field::Removed),
+        "fields" => Name::Field(Field::Fields),
+        "fields_bytes" => Name::Field(Field::FieldsBytes),
+        "publisher" => Name::Field(Field::Publisher),
         "after" => Name::Field(Field::After),
         "since" => Name::Field(Field::Since),
         "last" => Name::Field(Field::Last),
@@ -114,6 +123,8 @@ pub(super) struct Fields<'a> {
     pub(super) id: Option<&'a str>,
     verb: Option<(Verb, &'a str)>,
     values: [Option<&'a str>; NAMES.len()],
+    /// A bit of each field that has a value.
+    given: u32,
     /// A key of no known name.
     unknown: Option<&'a str>,
 }
@@ -126,7 +137,10 @@ impl<'a> Fields<'a> {
             let key = if raw.contains('\\') { json::unescape(raw) } else { Cow::Borrowed(raw) };
             let is_repeated = match name(&key) {
                 Some(Name::Id) => self.id.replace(value).is_some(),
-                Some(Name::Field(field)) => self.values[field as usize].replace(value).is_some(),
+                Some(Name::Field(field)) => {
+                    self.given |= 1 << field as u32;
+                    self.values[field as usize].replace(value).is_some()
+                }
                 Some(Name::Verb(verb)) => match self.verb.replace((verb, value)) {
                     Some((before, _)) if before != verb => {
                         return Err(Refusal::new(Code::CommandMalformed, "more than one verb"));
@@ -160,10 +174,9 @@ impl<'a> Fields<'a> {
             Verb::Subscribe => OF_SUBSCRIBE,
             _ => 0,
         };
-        for (place, field) in NAMES.iter().enumerate() {
-            if self.values[place].is_some() && allowed >> place & 1 == 0 {
-                return Err(Refusal::new(Code::FieldUnknown, format!("{field} does not go with this verb")));
-            }
+        let strange = self.given & !allowed;
+        if let Some(field) = NAMES.get(strange.trailing_zeros() as usize) {
+            return Err(Refusal::new(Code::FieldUnknown, format!("{field} does not go with this verb")));
         }
         Ok((verb, value))
     }

@@ -5,7 +5,6 @@ mod fields;
 mod parse;
 mod write;
 
-pub(super) use parse::{
-    Commands, check_connect, check_frame_bytes, check_key, check_numbered, check_publisher, parse_resume_token,
-};
+pub(super) use parse::{Commands, check_connect, check_frame_bytes, check_key, parse_resume_token};
+pub(crate) use parse::{check_numbered, check_publisher};
 pub(super) use write::{put_code, put_object, put_push, put_reply, put_reply_object, put_resume_token};

@@ -15,6 +15,7 @@ use crate::limits::{
     PUBLISHER_BYTES_MIN, RESUME_TOKEN_BYTES_MAX, TOKEN_BYTES_MAX,
 };
 use crate::message::Kind;
+use crate::message::fields::{self, Value};
 use crate::position::{Position, ResumeToken};
 
 type Parsed<'a> = Result<Command<'a>, Refusal>;
@@ -90,7 +91,7 @@ fn command<'a>(fields: &Fields<'a>, bounds: Bounds) -> Parsed<'a> {
     let (verb, value) = fields.verb()?;
     let named = |verb| json::string(value).ok_or_else(|| wrong_type(verb, "a string"));
     match verb {
-        Verb::Publish => publish(named("publish")?, fields).map(Command::Publish),
+        Verb::Publish => publish(named("publish")?, fields, bounds).map(Command::Publish),
         Verb::Subscribe => subscribe(named("subscribe")?, fields, bounds).map(Command::Subscribe),
         Verb::Unsubscribe => Ok(Command::Unsubscribe { selector: named("unsubscribe")? }),
         Verb::Watch => Ok(Command::Watch { pattern: named("watch")? }),
@@ -129,8 +130,8 @@ fn connect(value: &str) -> Parsed<'_> {
     Ok(Command::Connect(Connect { token, client, frame_bytes_max, publisher, number }))
 }
 
-/// What both wires hold the publisher of a `connect` to.
-pub(in crate::codec) fn check_publisher(publisher: Option<&str>, number: Option<u64>) -> Result<(), Refusal> {
+/// What all wires hold a publisher's name to, and the first number beside it.
+pub(crate) fn check_publisher(publisher: Option<&str>, number: Option<u64>) -> Result<(), Refusal> {
     let Some(publisher) = publisher else {
         let is_alone = number.is_some();
         return if is_alone { Err(Refusal::new(Code::FieldInvalid, "number without publisher")) } else { Ok(()) };
@@ -142,12 +143,8 @@ pub(in crate::codec) fn check_publisher(publisher: Option<&str>, number: Option<
     Ok(())
 }
 
-/// What both wires hold a numbered publish to.
-pub(in crate::codec) fn check_numbered(
-    numbered: Numbered,
-    is_guaranteed: bool,
-    has_key: bool,
-) -> Result<Numbered, Refusal> {
+/// What all wires hold a numbered publish to.
+pub(crate) fn check_numbered(numbered: Numbered, is_guaranteed: bool, has_key: bool) -> Result<Numbered, Refusal> {
     if !is_guaranteed || has_key {
         return Err(Refusal::new(Code::FieldInvalid, "a publish with a key, and a standard one, has no number"));
     }
@@ -170,6 +167,15 @@ fn numbered(fields: &Fields<'_>, is_guaranteed: bool) -> Result<Option<Numbered>
     };
     let numbered = Numbered { number, floor: floor.unwrap_or(0), is_again: is_again.unwrap_or(false) };
     check_numbered(numbered, is_guaranteed, fields.raw(Field::Key).is_some()).map(Some)
+}
+
+fn publisher<'a>(fields: &Fields<'a>) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let name = fields.text(Field::Publisher)?;
+    check_publisher(name.as_deref(), None)?;
+    if name.is_some() && fields.raw(Field::Number).is_none() {
+        return Err(Refusal::new(Code::FieldInvalid, "publisher needs number"));
+    }
+    Ok(name)
 }
 
 fn frame_bytes(raw: &str) -> Result<u32, Refusal> {
@@ -197,7 +203,7 @@ pub(in crate::codec) fn check_connect(token: Option<&str>, client: Option<&str>)
     Ok(())
 }
 
-fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>, Refusal> {
+fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>, bounds: Bounds) -> Result<Publish<'a>, Refusal> {
     let is_removal = fields.truth(Field::Removed)?.unwrap_or(false);
     let (kind, content) = if is_removal { removal(fields)? } else { content(fields)? };
     let key = fields.text(Field::Key)?;
@@ -209,12 +215,14 @@ fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>
         subject,
         kind,
         content,
+        fields: hold_fields(fields.raw(Field::Fields), fields.raw(Field::FieldsBytes), bounds)?,
         retain: fields.truth(Field::Retain)?,
         merge: fields.truth(Field::Merge)?,
         is_removal,
         is_guaranteed,
         key,
         numbered: numbered(fields, is_guaranteed)?,
+        publisher: publisher(fields)?,
         reply_to: fields.text(Field::ReplyTo)?,
         ack: match fields.raw(Field::Ack) {
             None | Some("\"cached\"") => Ack::Cached,
@@ -227,12 +235,48 @@ fn publish<'a>(subject: Cow<'a, str>, fields: &Fields<'a>) -> Result<Publish<'a>
 
 /// A removal has nothing but its subject, a key, and what its publisher waits for.
 fn removal<'a>(fields: &Fields<'a>) -> Result<(Kind, Cow<'a, [u8]>), Refusal> {
-    use Field::{Bytes, Content, Guaranteed, Merge, ReplyTo, Retain, Text};
-    let others = [Content, Text, Bytes, Retain, Merge, Guaranteed, ReplyTo];
+    use Field::{Bytes, Content, FieldsBytes, Guaranteed, Merge, ReplyTo, Retain, Text};
+    let others = [Content, Text, Bytes, Retain, Merge, Guaranteed, ReplyTo, Field::Fields, FieldsBytes];
     if others.iter().any(|field| fields.raw(*field).is_some()) {
         return Err(Refusal::new(Code::FieldInvalid, "removed allows no other fields than id, key and ack"));
     }
     Ok((Kind::Text, Cow::Borrowed(b"")))
+}
+
+/// The fields of a publish: texts, or null for one that is removed, and bytes in base64.
+fn hold_fields(texts: Option<&str>, bytes: Option<&str>, bounds: Bounds) -> Result<Vec<u8>, Refusal> {
+    if texts.is_none() && bytes.is_none() {
+        return Ok(Vec::new());
+    }
+    let texts = members(texts, "fields", bounds)?;
+    let bytes = members(bytes, "fields_bytes", bounds)?;
+    let mut held: Vec<(Cow<'_, str>, Option<Cow<'_, str>>)> = Vec::new();
+    for (name, raw) in texts {
+        let text = json::string(raw);
+        if text.is_none() && raw != "null" {
+            return Err(wrong_type("fields", "an object of strings, or null where a field is removed"));
+        }
+        held.push((name, text));
+    }
+    let mut decoded: Vec<(Cow<'_, str>, Vec<u8>)> = Vec::new();
+    for (name, raw) in bytes {
+        let text = json::string(raw).and_then(|text| STANDARD.decode(text.as_bytes()).ok());
+        let bytes = text.ok_or_else(|| wrong_type("fields_bytes", "an object of strings of base64"))?;
+        decoded.push((name, bytes));
+    }
+    let texts = held.iter().map(|(name, text)| (&**name, text.as_deref().map_or(Value::Removed, Value::Text)));
+    let bytes = decoded.iter().map(|(name, bytes)| (&**name, Value::Bytes(bytes)));
+    fields::hold(texts.chain(bytes).collect(), bounds.fields_max)
+}
+
+/// The members of an object; more than a publish may have fields are not read.
+fn members<'a>(raw: Option<&'a str>, name: &str, bounds: Bounds) -> Result<Vec<(Cow<'a, str>, &'a str)>, Refusal> {
+    let Some(raw) = raw else { return Ok(Vec::new()) };
+    if !raw.starts_with('{') {
+        return Err(wrong_type(name, "an object"));
+    }
+    let members = Members::new(raw, usize::MAX).take(bounds.fields_max + 1);
+    members.map(|member| member.map(|(name, value)| (json::unescape(name), value)).map_err(refuse_json)).collect()
 }
 
 /// What both wires hold an idempotency key to; that an anonymous one is long enough is the session's to see.

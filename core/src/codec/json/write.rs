@@ -7,6 +7,7 @@ use crate::codes::Code;
 use crate::command::{Id, MessageView, Push, Reply};
 use crate::json::{put_escaped, put_hex, put_number, put_string};
 use crate::message::Kind;
+use crate::message::fields::{Fields, Value};
 use crate::position::{Position, ResumeToken};
 use crate::websocket;
 
@@ -70,7 +71,7 @@ pub(in crate::codec) fn put_push(out: &mut Vec<u8>, push: &Push<'_>) {
 
 /// About how long a message's object is.
 fn message_bytes(message: &MessageView<'_>) -> usize {
-    MESSAGE_BYTES + message.subject.len() + message.content.len()
+    MESSAGE_BYTES + message.subject.len() + message.content.len() + message.fields.len()
 }
 
 /// Appends the push's object alone, without a frame around it.
@@ -116,8 +117,44 @@ fn put_message(out: &mut Vec<u8>, message: &MessageView<'_>) {
     if let Some(reply_to) = message.reply_to {
         put_text(out, ",\"reply_to\":", reply_to);
     }
+    if !message.fields.is_empty() {
+        put_fields(out, message.fields);
+    }
     put_content(out, message.kind, message.content);
     out.push(b'}');
+}
+
+/// Texts, and null for what is removed; bytes apart.
+fn put_fields(out: &mut Vec<u8>, fields: &[u8]) {
+    let mut put_object = |key: &str, is_bytes: bool| {
+        let mut begin = key;
+        for (name, value) in Fields(fields).filter(|(_, value)| matches!(value, Value::Bytes(_)) == is_bytes) {
+            put(out, begin);
+            begin = ",";
+            put_string(out, name);
+            out.push(b':');
+            match value {
+                Value::Text(text) => put_string(out, text),
+                Value::Bytes(bytes) => put_base64(out, bytes),
+                Value::Removed => put(out, "null"),
+            }
+        }
+        if begin == "," {
+            out.push(b'}');
+        }
+    };
+    put_object(",\"fields\":{", false);
+    put_object(",\"fields_bytes\":{", true);
+}
+
+/// Appends a string of base64.
+fn put_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    let begin = out.len();
+    out.resize(begin + bytes.len().div_ceil(3) * 4, 0);
+    let written = out.get_mut(begin..).and_then(|place| STANDARD.encode_slice(bytes, place).ok());
+    out.truncate(begin + written.unwrap_or(0));
+    out.push(b'"');
 }
 
 #[inline]
@@ -134,12 +171,8 @@ fn put_content(out: &mut Vec<u8>, kind: Kind, content: &[u8]) {
             out.push(b'"');
         }
         Kind::Bytes => {
-            put(out, ",\"bytes\":\"");
-            let begin = out.len();
-            out.resize(begin + content.len().div_ceil(3) * 4, 0);
-            let written = out.get_mut(begin..).and_then(|place| STANDARD.encode_slice(content, place).ok());
-            out.truncate(begin + written.unwrap_or(0));
-            out.push(b'"');
+            put(out, ",\"bytes\":");
+            put_base64(out, content);
         }
     }
 }

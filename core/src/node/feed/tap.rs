@@ -8,6 +8,9 @@ use crate::message::Message;
 use crate::settings::TapSettings;
 use crate::subject::Pattern;
 
+/// Where publishers are held back: room at least for what they had sent before that, and shards had read.
+const UNDER_WAY_BYTES: usize = 64 << 20;
+
 /// One accepted message and who published it.
 #[derive(Clone, Debug)]
 pub struct Heard {
@@ -52,10 +55,11 @@ impl Tap {
         }
     }
 
-    /// Where publishers are held back, what they had sent before that still comes in: it has as much room again.
+    /// Where publishers are held back, what they had sent before that still comes in: a turn of a shard reads from each of
+    /// them once, however little may wait. It has as much room again, and no less than a busy node's turn needs.
     fn is_over(&self) -> bool {
         if self.holds {
-            self.bytes > 2 * self.bytes_max
+            self.bytes > self.bytes_max + self.bytes_max.max(UNDER_WAY_BYTES)
         } else {
             self.waiting.len() > self.entries_max || (self.bytes > self.bytes_max && self.waiting.len() > 1)
         }

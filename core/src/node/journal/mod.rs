@@ -6,18 +6,21 @@ mod readings;
 mod restore;
 mod runs;
 mod show;
+mod states;
 
+pub(crate) use notes::NotesProgress;
 pub use restore::Restored;
 pub(super) use restore::Restoring;
 pub use runs::PastRun;
 pub(super) use runs::{EPOCHS_MAX, Runs};
 pub(super) use show::Unseen;
+pub(super) use states::States;
 
 use super::Node;
 use crate::codes::Code;
 use crate::command::Ack;
 use crate::journal::MessageRow;
-use crate::message::Draft;
+use crate::message::{Draft, LogId};
 use crate::settings::JournalSettings;
 
 /// How far the journal has come, as its writer tells it.
@@ -178,7 +181,7 @@ impl Node {
         for (shard, waiting) in journal.waiting.iter_mut().enumerate() {
             if *waiting > 0 {
                 mask |= 1 << shard;
-                if *waiting <= synced || progress.is_failing {
+                if *waiting <= synced {
                     *waiting = 0;
                 }
             }
@@ -197,6 +200,17 @@ impl Node {
         if let Some(waiting) = waiting {
             *waiting = arrival.max(*waiting);
         }
+    }
+
+    /// Whether MQTT clients of a log are promised the disk.
+    pub(super) fn promises_disk(&self, id: LogId) -> bool {
+        let policy = self.names.get(id).map(|log| self.policies.get(log.policy));
+        self.journal.is_some() && policy.is_some_and(|policy| policy.acks_mqtt_from_disk && policy.journals)
+    }
+
+    /// Whether MQTT clients are promised the disk of anything that a selector may hold.
+    pub(crate) fn promises_disk_within(&self, selector: &str) -> bool {
+        self.journal.is_some() && self.policies.promises_disk_within(selector)
     }
 
     /// Whether a draft may be promised what it asks for.

@@ -3,12 +3,13 @@
 //! the new epoch, and the runs before it stay known, so that who stands in one of them is sent the rest and told of the change.
 //! What cannot have been so (a row twice, an arrival that runs back) is passed over and counted.
 mod bases;
+mod states;
 
 use super::super::Node;
 use super::super::append::traits_of;
 use super::super::keys::Known;
 use super::super::log::Log;
-use super::super::mqtt::{Pending, PendingWill};
+use super::super::mqtt::{Packets, Pending, PendingWill};
 use super::super::names::Owner;
 use super::super::room::{drop_snapshot, evict, is_expired};
 use super::runs::PastRun;
@@ -32,6 +33,8 @@ pub struct Restored {
     pub keys: u64,
     /// Sessions of MQTT clients.
     pub sessions: u64,
+    /// Snapshots that were left out because what their patches were merged into is lost.
+    pub snapshots_lost: u64,
     /// The last arrival that the journal held.
     pub arrival: u64,
 }
@@ -54,13 +57,22 @@ pub(in crate::node) struct Restoring {
     first: Option<u64>,
     /// Sessions whose messages have yet to come.
     pub(super) sessions: Vec<Pending>,
+    /// What MQTT clients sent at QoS 2.
+    packets: Packets,
     /// What snapshots lack.
     bases: bases::Bases,
+    /// Fields of the journal's file, with what rows since have made of them.
+    fields: states::KeptFields,
     /// What was to be published for clients that the run before had.
     pub(super) wills: Vec<PendingWill>,
 }
 
 impl Node {
+    /// The epoch that the journal began this run with, where it is not the one that the node was made with.
+    pub fn begin_epoch(&mut self, epoch: u64) {
+        self.epoch = self.epoch.max(epoch);
+    }
+
     /// Begins: `runs` are the runs that this one follows, oldest first; rows come in their order.
     pub fn begin_restore(&mut self, runs: Vec<PastRun>) {
         let highest = runs.iter().map(|run| run.epoch).max().unwrap_or(0);
@@ -135,12 +147,12 @@ impl Node {
         }
         let ends: Vec<u64> = restoring.runs.iter().skip(1).map(|run| run.epoch).chain([self.epoch]).collect();
         for (run, epoch_end) in restoring.runs.iter().zip(ends) {
-            self.runs.push(PastRun { epoch_end, ..*run });
+            self.runs.push(PastRun { epoch_end: run.epoch_end.min(epoch_end), ..*run });
         }
         self.runs.begin(self.epoch, began);
         let sessions = restoring.sessions.len() as u64;
         for pending in std::mem::take(&mut restoring.sessions) {
-            self.settle_session(pending, began);
+            self.settle_session(pending, began, &mut restoring.packets);
         }
         self.begin_groups(began);
         for pending in std::mem::take(&mut restoring.wills) {
@@ -195,18 +207,21 @@ impl Node {
         self.time_ms = self.time_ms.max(kept.time_ms);
         self.index.advance(kept.arrival - 1, self.limits.index_entries_max);
         self.restore_key(&kept, then_ms);
+        restoring.packets.note(&kept);
         let log = self.names.get(id)?;
         let (place, subject): (Place, Arc<str>) = (log.next(), Arc::clone(&log.subject));
+        let arrival = kept.arrival;
         let mut message = kept.into_message(id);
         let kept_subject = Arc::clone(&subject);
         (message.subject, message.sequence, message.follows) = (subject, place.sequence, place.follows);
+        message.is_on_disk = self.promises_disk(id);
         self.note_state(restoring, &message);
         self.keep(&Arc::new(message));
         self.trim_index();
         // Its place is known, so that who stands before it hears of a gap.
         if is_taken_back {
             self.forget_messages(id);
-            restoring.bases.settle(&kept_subject);
+            restoring.bases.settle(&kept_subject, arrival);
         }
         (!is_taken_back).then_some(())
     }
@@ -214,6 +229,7 @@ impl Node {
     /// Notes what a row does to its subject's snapshot.
     fn note_state(&self, restoring: &mut Restoring, message: &Message) {
         let Some(log) = self.names.get(message.log).filter(|_| message.is_retained) else { return };
+        restoring.fields.note(message);
         let policy = self.policies.get(log.policy);
         if policy.keeps_snapshot {
             let is_old = is_expired(log, self.ages.cutoff(policy.snapshot_age));
@@ -230,7 +246,7 @@ impl Node {
             }
             // It had been forgotten meanwhile, and came back in a later epoch.
             self.forget_restored(id);
-            restoring.bases.settle(&kept.subject);
+            restoring.bases.settle(&kept.subject, 0);
         }
         self.create_restored(restoring, run, kept, kept.epoch)
     }
@@ -269,7 +285,7 @@ impl Node {
             self.counts.bytes -= evict(log, GapReason::Expired, &mut self.counts);
             self.counts.messages -= 1;
         }
-        drop_snapshot(log, &mut self.counts);
+        drop_snapshot(log, &mut self.counts, &mut self.states);
     }
 
     fn restore_key(&mut self, kept: &KeptMessage, then_ms: i64) {
@@ -279,7 +295,7 @@ impl Node {
         let content = self.keys.digest(&[
             &[kept.kind as u8, traits_of(true, kept.is_patch, kept.is_removal)],
             &kept.content_bytes().to_le_bytes(),
-            kept.bytes(),
+            kept.published(),
         ]);
         let at = Position { epoch: kept.epoch, sequence: kept.sequence };
         let owner = self.owner_of(&kept.holder, 0);
@@ -295,10 +311,10 @@ fn note_removal(kept: &mut KeptMessage) {
 impl Node {
     /// A publisher is known again by what it published.
     fn restore_number(&mut self, kept: &KeptMessage, then_ms: i64) {
-        let Some((publisher, number)) = &kept.numbered else { return };
+        let Some((publisher, number)) = kept.numbered.as_ref().filter(|_| !kept.is_mqtt) else { return };
         let scope = self.keys.scope_of_publisher(&kept.holder, publisher);
         let shape = [kept.kind as u8, traits_of(true, kept.is_patch, kept.is_removal)];
-        let content = self.keys.digest_of_numbered(shape, &kept.subject, kept.content_bytes(), kept.bytes());
+        let content = self.keys.digest_of_numbered(shape, &kept.subject, kept.content_bytes(), kept.published());
         let at = Position { epoch: kept.epoch, sequence: kept.sequence };
         let (owner, bounds) = (self.owner_of(&kept.holder, 0), self.publisher_bounds());
         let known = Known { content, at: Some(at), arrival: kept.arrival };
@@ -309,6 +325,11 @@ impl Node {
 }
 
 impl Restoring {
+    /// The last arrival of the run in which an epoch was; none where that is no earlier run.
+    pub(in crate::node) fn last_of_epoch(&self, epoch: u64) -> Option<u64> {
+        self.runs.iter().rfind(|run| run.epoch <= epoch && epoch < run.epoch_end).map(|run| run.last)
+    }
+
     /// Brings a log to the last of so many runs.
     fn catch_up(&mut self, log: Option<&mut Log>, slot: u32, runs: usize) {
         let (Some(log), Some(seen)) = (log, self.seen.get_mut(slot as usize)) else { return };

@@ -12,7 +12,7 @@ pub(in crate::node) const EPOCHS_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PastRun {
     pub run: u64,
-    /// The epoch it began with, and the one that its successor began with.
+    /// The epoch it began with, and the first above it that it did not give: at most the one that its successor began with.
     pub epoch: u64,
     pub epoch_end: u64,
     /// The arrival it began with, which is no message's.

@@ -28,8 +28,6 @@ struct Waiting {
 pub(in crate::node) struct Unseen {
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// Content of the patches among them that will be merged into snapshots.
-    patch_bytes: usize,
     /// What waits of each log, by slot.
     logs: HashMap<u32, Behind>,
 }
@@ -67,10 +65,6 @@ impl Unseen {
         if self.logs.is_empty() { None } else { self.logs.get(&slot)?.state.as_ref() }
     }
 
-    pub(in crate::node) fn patch_bytes(&self) -> usize {
-        self.patch_bytes
-    }
-
     pub(in crate::node) fn holds_publishers(&self) -> bool {
         self.waiting.len() >= UNSEEN_MAX || self.bytes >= UNSEEN_BYTES_MAX
     }
@@ -79,11 +73,6 @@ impl Unseen {
 /// Whether a message will be in its log, or be its state.
 fn is_kept(message: &Message) -> bool {
     message.sequence > 0 || message.is_retained
-}
-
-/// What a message may add to the merged state of its subject.
-fn patch_bytes(message: &Message) -> usize {
-    if message.is_retained && message.is_patch { message.content().len() } else { 0 }
 }
 
 impl Node {
@@ -113,7 +102,6 @@ impl Node {
             && let Some(Waiting { message, .. }) = self.unseen.waiting.pop_front()
         {
             self.unseen.bytes -= message.cost_bytes();
-            self.unseen.patch_bytes -= patch_bytes(&message);
             if let Some(behind) = self.unseen.logs.get_mut(&message.log.slot).filter(|_| is_kept(&message)) {
                 behind.messages -= 1;
                 if behind.messages == 0 {
@@ -127,7 +115,6 @@ impl Node {
 
     /// Notes what a message that waits will do to its log.
     fn note_behind(&mut self, message: &Arc<Message>) {
-        self.unseen.patch_bytes += patch_bytes(message);
         let behind = self.unseen.logs.entry(message.log.slot).or_default();
         behind.messages += 1;
         behind.number = behind.number.max(message.sequence);
@@ -135,10 +122,10 @@ impl Node {
         let policy = self.policies.get(log.policy);
         let is_old = is_expired(log, self.ages.cutoff(policy.snapshot_age));
         let state = behind.state.get_or_insert_with(|| if is_old { Latest::default() } else { log.latest.clone() });
-        let mut own_bytes = state.merged_bytes();
+        let mut own_bytes = state.held_bytes();
         if message.is_removal {
             state.clear(&mut own_bytes);
-        } else if policy.keeps_snapshot {
+        } else if policy.keeps_snapshot && !(log.lacks_base && message.is_patch && state.is_none()) {
             state.update(message, &mut own_bytes);
         }
     }
@@ -190,14 +177,22 @@ impl Node {
         let Some(log) = self.names.get_mut(message.log) else { return };
         let policy = self.policies.get(log.policy);
         if message.is_removal || is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
-            drop_snapshot(log, &mut self.counts);
+            drop_snapshot(log, &mut self.counts, &mut self.states);
         }
-        if message.is_removal || !policy.keeps_snapshot {
+        log.lacks_base &= message.is_patch && !message.is_removal;
+        if message.is_removal || !policy.keeps_snapshot || log.lacks_base {
             return;
         }
         self.counts.bytes -= log.lonely_bytes();
         self.counts.snapshots += usize::from(log.latest.is_none());
         log.latest.update(message, &mut self.counts.snapshot_bytes);
         self.counts.bytes += log.lonely_bytes();
+        log.is_loose = message.sequence == 0 || log.latest.has_merged_fields() || log.is_loose && message.is_patch;
+        if log.is_loose && policy.journals {
+            self.states.note(log);
+        }
+        if self.counts.snapshot_bytes > self.limits.snapshots_bytes_max {
+            self.make_snapshot_room(message.log.slot);
+        }
     }
 }

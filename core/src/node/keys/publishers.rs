@@ -128,6 +128,13 @@ impl Publishers {
         }
     }
 
+    /// All numbers below the floor are settled, also of a publisher that has just become known.
+    pub(in crate::node) fn settle(&mut self, scope: u128, floor: u64) {
+        if let Some(entry) = self.entries.get_mut(&scope) {
+            entry.window = entry.window.max(floor);
+        }
+    }
+
     /// Remembers a publish that was accepted.
     pub(in crate::node) fn insert(&mut self, scope: u128, number: u64, known: Known, now_ms: i64, bounds: Bounds) {
         let Some(entry) = self.entries.get_mut(&scope) else { return };

@@ -27,7 +27,7 @@ impl Node {
     /// Whether a connection of this identity has the client now.
     pub fn is_connected(&self, id: &str, holder: &Holder) -> bool {
         let client = self.clients.by_id.get(id);
-        client.is_some_and(|client| client.owner.is_some() && client.is_of(holder))
+        client.is_some_and(|client| client.owner().is_some() && client.is_of(holder))
     }
 
     /// The subject of a message in flight, where its log is known.
@@ -52,7 +52,7 @@ impl Node {
         if client.kept.is_some() || client.will.is_some() {
             let due = client.due();
             self.restore_timers(id, due);
-        } else if client.owner.is_none() {
+        } else if client.owner().is_none() {
             self.clients.remove(id);
         }
     }
@@ -78,14 +78,21 @@ impl Node {
         is_clean: bool,
     ) -> Claim {
         let Some(client) = self.clients.by_id.get_mut(id) else { return Claim::Foreign };
-        (client.owner, client.holder) = (Some(connection), Arc::clone(holder));
-        // That of a connection whose shard gave up.
-        let stale = client.hold.take();
+        client.set_owner(Some(connection));
+        client.holder = Arc::clone(holder);
+        // Those of a connection whose shard gave up.
+        let (stale, lost) = (client.hold.take(), client.connected_will.take());
         self.clients.waiting.remove(&client.serial);
         let kept = client.kept.take().map(|kept| *kept);
+        client.away = None;
         let (will, expires_ms) = (client.will.take(), client.expires_ms);
         let serial = client.serial;
         self.end_hold(stale);
+        if let Some(lost) = lost.and_then(|text| Self::restore_will(id, &text.0)) {
+            self.note_will(id, None);
+            // Nothing of its session is left in this run, so that its delay is over, too.
+            self.end_with_will(lost.will);
+        }
         if is_clean {
             self.note_session(id, None, 0, 0);
         }

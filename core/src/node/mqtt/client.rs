@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use super::{Kept, Will, holds};
+use crate::account::Away;
 use crate::holder::Holder;
 use crate::node::names::Owner;
 use crate::report::ConnectionId;
@@ -11,20 +12,48 @@ pub(super) struct Client {
     /// Names the client in messages, so that it can be left out of what it published itself.
     pub(super) serial: u32,
     pub(super) holder: Arc<Holder>,
-    pub(super) owner: Option<ConnectionId>,
+    owner: ConnectionId,
     pub(super) kept: Option<Box<Kept>>,
     pub(super) expires_ms: u64,
-    /// Whose place of the table its session has, from the CONNECT that asked for it on.
-    pub(super) place: Option<Owner>,
+    /// What is kept counts with its holder, where a quota asks for that.
+    pub(super) away: Option<Box<Away>>,
+    /// Whose place of the table its session has, from the CONNECT that asked for it on; the node's own: it has none.
+    place: Owner,
     pub(super) will: Option<Box<(u64, Will)>>,
     /// What it holds while it is connected, or until it has its place again.
     pub(super) hold: Option<Box<holds::Hold>>,
+    /// Its will while it is connected, as a note writes it: its shard may give up.
+    pub(super) connected_will: Option<Box<WillText>>,
     /// The journal's notes hold its session, and its will.
     pub(super) has_note: bool,
     pub(super) has_will_note: bool,
+    is_connected: bool,
 }
 
+/// A will as a note writes it.
+#[derive(Debug)]
+pub(super) struct WillText(pub(super) Box<str>);
+
 impl Client {
+    pub(super) fn owner(&self) -> Option<ConnectionId> {
+        self.is_connected.then_some(self.owner)
+    }
+
+    pub(super) fn set_owner(&mut self, owner: Option<ConnectionId>) {
+        (self.owner, self.is_connected) = (owner.unwrap_or(ConnectionId(0)), owner.is_some());
+    }
+
+    pub(super) fn place(&self) -> Option<Owner> {
+        Some(self.place).filter(|place| *place != Owner::default())
+    }
+
+    /// Gives it another place; returns the one before.
+    pub(super) fn set_place(&mut self, place: Option<Owner>) -> Option<Owner> {
+        let before = self.place();
+        self.place = place.unwrap_or_default();
+        before
+    }
+
     /// Whether somebody owns it. Of one that an older node wrote down it is not known who vouched for its owner.
     pub(super) fn is_of(&self, holder: &Holder) -> bool {
         let is_known = !self.holder.authority.is_empty();
@@ -36,7 +65,7 @@ impl Client {
 
     /// Neither connected, nor is anything kept of it.
     pub(super) fn is_nobodys(&self) -> bool {
-        self.owner.is_none() && self.kept.is_none() && self.will.is_none()
+        !self.is_connected && self.kept.is_none() && self.will.is_none()
     }
 
     /// When what is kept of it expires, and its will is due, with its serial.
@@ -48,14 +77,25 @@ impl Client {
         Self {
             serial,
             holder,
-            owner: None,
+            owner: ConnectionId(0),
             kept: None,
             expires_ms: 0,
-            place: None,
+            away: None,
+            place: Owner::default(),
             will: None,
             hold: None,
+            connected_will: None,
             has_note: false,
             has_will_note: false,
+            is_connected: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_client_takes_of_the_node_is_small() {
+        assert!(size_of::<super::Client>() <= 80, "{}", size_of::<super::Client>());
     }
 }

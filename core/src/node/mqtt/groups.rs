@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::super::Node;
 use super::Mail;
 use super::dealt::{Dealings, Dealt};
+use super::group_notes::DealtBefore;
 use crate::message::{LogId, Message};
-use crate::mqtt::{shared_of, split_shared};
 use crate::node::{Found, Stride, Way};
 use crate::subject::Pattern;
 
@@ -20,33 +20,39 @@ const ASIDE_MAX: usize = 256;
 pub(in crate::node) const GROUP: &str = "group ";
 
 #[derive(Debug)]
-struct Group {
-    name: (Box<str>, Box<str>),
-    pattern: Pattern,
+pub(super) struct Group {
+    pub(super) name: (Box<str>, Box<str>),
+    /// In whose share of the node's bound it is: the tenant of its first member. None until a member of an earlier run's group is known.
+    pub(super) tenant: Option<Arc<str>>,
+    pub(super) pattern: Pattern,
     /// Everything up to this arrival has been dealt or is pending.
-    arrival: u64,
-    pending: VecDeque<Due>,
+    pub(super) arrival: u64,
+    pub(super) pending: VecDeque<Due>,
     /// Arrivals up to that one that no member has settled: pending, put aside or under way.
-    unsettled: BTreeSet<u64>,
+    pub(super) unsettled: BTreeSet<u64>,
     /// QoS 2 messages of an earlier run that a session resends itself.
-    taken: BTreeSet<u64>,
+    pub(super) taken: BTreeSet<u64>,
     /// The logs keep for it what came after this arrival; at most where it stands.
-    held: u64,
+    pub(super) held: u64,
     /// Something of the feed up to here is known to be missing.
     lost: u64,
     /// Members by shard.
     members: HashMap<u8, Seats>,
     /// Members that are away.
     away: u32,
-    dealings: Dealings,
+    pub(super) dealings: Dealings,
+    /// What it had dealt in an earlier run, until it has come past that.
+    pub(super) dealt_before: Option<DealtBefore>,
+    /// Its note says what is settled beyond where it stands.
+    pub(super) notes_settled: bool,
 }
 
 /// A message that is to be dealt.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+pub(super) struct Due {
     log: LogId,
     sequence: u64,
-    arrival: u64,
+    pub(super) arrival: u64,
     /// The look that found it; none where it had been dealt before.
     look: Option<u64>,
 }
@@ -73,13 +79,8 @@ struct Seats {
 
 impl Group {
     /// Everything up to here is settled.
-    fn stands(&self) -> u64 {
+    pub(super) fn stands(&self) -> u64 {
         self.unsettled.first().map_or(self.arrival, |first| first - 1)
-    }
-
-    /// The name of its note.
-    fn note(&self) -> String {
-        format!("{GROUP}{}", shared_of(&self.name.0, &self.name.1))
     }
 
     /// A shard looks, and can take something or not: then what was put aside for it is for anybody.
@@ -126,8 +127,8 @@ impl Group {
 
 #[derive(Debug, Default)]
 pub(in crate::node) struct Groups {
-    by_number: HashMap<u32, Group>,
-    numbers: HashMap<(Box<str>, Box<str>), u32>,
+    pub(super) by_number: HashMap<u32, Group>,
+    pub(super) numbers: HashMap<(Box<str>, Box<str>), u32>,
     last: u32,
 }
 
@@ -135,6 +136,10 @@ impl Groups {
     /// What a group selects, and the arrival after which the logs hold it.
     pub(super) fn part(&self, number: u32) -> Option<(Pattern, u64)> {
         self.by_number.get(&number).map(|group| (group.pattern.clone(), group.held))
+    }
+
+    pub(super) fn tenant(&self, number: u32) -> Option<Arc<str>> {
+        self.by_number.get(&number)?.tenant.clone()
     }
 }
 
@@ -148,11 +153,12 @@ impl Node {
         }
     }
 
-    /// One more member of `shard`; returns the group's number.
-    pub fn join_group(&mut self, shard: u8, name: &str, pattern: &Pattern) -> u32 {
+    /// One more member of `shard`, of a tenant; returns the group's number.
+    pub fn join_group(&mut self, shard: u8, name: &str, pattern: &Pattern, tenant: &Arc<str>) -> u32 {
         let number = self.group(name, pattern);
         if let Some(group) = self.groups.by_number.get_mut(&number) {
             group.members.entry(shard).or_default().count += 1;
+            group.tenant.get_or_insert_with(|| Arc::clone(tenant));
         }
         number
     }
@@ -171,11 +177,12 @@ impl Node {
         number
     }
 
-    fn begin_group(&mut self, name: (Box<str>, Box<str>), pattern: &Pattern, arrival: u64) -> u32 {
+    pub(super) fn begin_group(&mut self, name: (Box<str>, Box<str>), pattern: &Pattern, arrival: u64) -> u32 {
         self.groups.last += 1;
         let number = self.groups.last;
         let group = Group {
             name: name.clone(),
+            tenant: None,
             pattern: pattern.clone(),
             arrival,
             pending: VecDeque::new(),
@@ -186,6 +193,8 @@ impl Node {
             members: HashMap::new(),
             away: 0,
             dealings: Dealings::new(arrival),
+            dealt_before: None,
+            notes_settled: false,
         };
         self.owed.add(pattern.text(), arrival);
         self.holders.add_group(number, (&name.0, &name.1));
@@ -212,18 +221,19 @@ impl Node {
         self.settle_group(number);
     }
 
-    /// A session with such a subscription is away from now on, or no more.
-    pub(super) fn count_away(&mut self, name: &str, selector: &str, is_away: bool) {
-        let Ok(pattern) = Pattern::parse_levels(selector) else { return };
+    /// A session with such a subscription is away from now on, with its tenant, or no more.
+    pub(super) fn count_away(&mut self, name: &str, selector: &str, away: Option<&Arc<str>>) {
+        let Ok(pattern) = Pattern::parse(selector) else { return };
         let number = self.group(name, &pattern);
         if let Some(group) = self.groups.by_number.get_mut(&number) {
-            group.away = if is_away { group.away + 1 } else { group.away.saturating_sub(1) };
+            group.away = if away.is_some() { group.away + 1 } else { group.away.saturating_sub(1) };
+            group.tenant = group.tenant.take().or(away.cloned());
         }
         self.settle_group(number);
     }
 
     /// A group without members, here or away, is no more.
-    fn settle_group(&mut self, number: u32) {
+    pub(super) fn settle_group(&mut self, number: u32) {
         let is_over = |group: &Group| group.members.is_empty() && group.away == 0;
         if let Some(group) = self.groups.by_number.get(&number).filter(|group| is_over(group)) {
             self.owed.remove(group.pattern.text(), group.held);
@@ -235,64 +245,10 @@ impl Node {
         }
     }
 
-    /// The logs hold for each group what it has yet to settle, as of now; a journal notes where it stands.
-    pub(in crate::node) fn sweep_groups(&mut self) {
-        for group in self.groups.by_number.values_mut() {
-            let stands = group.stands();
-            if stands <= group.held {
-                continue;
-            }
-            self.owed.add(group.pattern.text(), stands);
-            self.owed.remove(group.pattern.text(), group.held);
-            group.held = stands;
-            if let Some(journal) = &mut self.journal {
-                journal.note(group.note(), Some(stands.to_string()));
-            }
-        }
-    }
-
     /// A member has settled a message that it was dealt, or is not to have it.
     pub fn settle_dealt(&mut self, number: u32, arrival: u64) {
         if let Some(group) = self.groups.by_number.get_mut(&number) {
             group.unsettled.remove(&arrival);
-        }
-    }
-
-    /// Restores a group of an earlier run, before its messages and its members' sessions.
-    pub(in crate::node) fn restore_group(&mut self, name: &str, text: &str) -> bool {
-        let Some((group, selector)) = split_shared(name) else { return false };
-        let (Ok(pattern), Ok(arrival)) = (Pattern::parse_levels(selector), text.parse()) else { return false };
-        let key = (Box::from(group), Box::from(pattern.text()));
-        if !self.groups.numbers.contains_key(&key) {
-            self.begin_group(key, &pattern, arrival);
-        }
-        true
-    }
-
-    /// A session of an earlier run has this message of a group under way, and gets it again.
-    pub(super) fn take_restored(&mut self, name: &str, arrival: u64) {
-        let key = split_shared(name).map(|(group, selector)| (Box::from(group), Box::from(selector)));
-        let number = key.and_then(|key| self.groups.numbers.get(&key));
-        if let Some(group) = number.and_then(|number| self.groups.by_number.get_mut(number)) {
-            group.taken.insert(arrival);
-        }
-    }
-
-    /// The name of a group's note and filter; none where it is no more.
-    pub(super) fn group_name(&self, number: u32) -> Option<String> {
-        self.groups.by_number.get(&number).map(|group| shared_of(&group.name.0, &group.name.1))
-    }
-
-    /// After a restart: groups continue at their position, as far as the restored messages reach.
-    pub(in crate::node) fn begin_groups(&mut self, head: u64) {
-        let numbers: Vec<u32> = self.groups.by_number.keys().copied().collect();
-        for number in numbers {
-            if let Some(group) = self.groups.by_number.get_mut(&number).filter(|group| group.arrival > head) {
-                self.owed.add(group.pattern.text(), head);
-                self.owed.remove(group.pattern.text(), group.held);
-                (group.arrival, group.held, group.dealings) = (head, head, Dealings::new(head));
-            }
-            self.settle_group(number);
         }
     }
 
@@ -350,7 +306,9 @@ impl Node {
         let holes = found.holes.iter().map(|(_, _, hole)| hole.missed);
         let gone: Vec<_> = holes.chain(lost.map(|_| None)).collect();
         group.lost = lost.unwrap_or(group.lost);
-        found.messages.retain(|message| !group.taken.remove(&message.arrival));
+        let is_done = |arrival| group.dealt_before.as_ref().is_some_and(|dealt| dealt.has(arrival));
+        found.messages.retain(|message| !group.taken.remove(&message.arrival) && !is_done(message.arrival));
+        group.dealt_before.take_if(|dealt| dealt.is_over(walk.reached));
         let look = group.dealings.look(group.arrival, found.messages.len(), &gone);
         for message in &found.messages {
             let (log, sequence, arrival) = (message.log, message.sequence, message.arrival);

@@ -1,6 +1,6 @@
 //! How much each MQTT session and group is owed, measured in the sweep, a bounded piece at a time, so that a publish costs the same whoever
 //! sleeps. Owns the bounds: of a holder that is owed too much the logs let the oldest go, and of the node's holders first the one with the
-//! most of the identity that holds most. What it lost, a holder finds when it reads on; here it is only counted and reported.
+//! most, of the identity with most, of the tenant with most. What it lost, a holder finds when it reads on; here it is only counted and reported.
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -95,7 +95,19 @@ impl Holders {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Owner {
     Client(Arc<crate::holder::Holder>),
-    Group(Arc<str>),
+    /// Its name, and the tenant of its first member.
+    Group(Arc<str>, Option<Arc<str>>),
+}
+
+impl Owner {
+    /// The tenant whose share comes first; none where there is none.
+    fn tenant(&self) -> Option<Arc<str>> {
+        let tenant = match self {
+            Self::Client(holder) => Some(&holder.tenant),
+            Self::Group(_, tenant) => tenant.as_ref(),
+        };
+        tenant.filter(|tenant| !tenant.is_empty()).cloned()
+    }
 }
 
 /// A holder's subscriptions, with the arrivals after which they are owed.
@@ -132,7 +144,7 @@ impl Node {
     }
 
     fn parts_of(&self, key: u64) -> Parts {
-        let parse = |selector: &str, arrival| Some((Pattern::parse_levels(selector).ok()?, arrival));
+        let parse = |selector: &str, arrival| Some((Pattern::parse(selector).ok()?, arrival));
         if key >= GROUP {
             return self.groups.part(key as u32).into_iter().collect();
         }
@@ -250,7 +262,7 @@ impl Node {
         }
     }
 
-    /// Past the node's bound the holder with most, of the identity with most, is to be owed less.
+    /// Past the node's bound the holder with most, of the identity with most, of the tenant with most, is to be owed less.
     fn limit_owed(&mut self) {
         let limits = &self.limits;
         let bytes_max = match limits.mqtt_owed_node_bytes_max {
@@ -258,23 +270,32 @@ impl Node {
             bytes_max => bytes_max.min(limits.logs_bytes_max / 2),
         };
         let Some(excess) = self.counts.owed_bytes.checked_sub(bytes_max).filter(|excess| *excess > 0) else { return };
-        let mut shares: HashMap<Owner, usize> = HashMap::new();
+        let (mut shares, mut tenants): (HashMap<Owner, usize>, HashMap<Arc<str>, usize>) = Default::default();
         let all: Vec<(u64, usize, Owner)> =
-            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.debt_owner(holder))).collect();
+            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.debt_owner(*key, holder))).collect();
         for (_, bytes, owner) in &all {
             *shares.entry(owner.clone()).or_default() += bytes;
+            if let Some(tenant) = owner.tenant() {
+                *tenants.entry(tenant).or_default() += bytes;
+            }
         }
-        let weight = |one: &&(u64, usize, Owner)| (shares.get(&one.2).copied().unwrap_or(0), one.1);
+        let weight = |one: &&(u64, usize, Owner)| {
+            let own = shares.get(&one.2).copied().unwrap_or(0);
+            let all = one.2.tenant().and_then(|tenant| tenants.get(&tenant).copied()).unwrap_or(own);
+            (all, own, one.1)
+        };
         if let Some((key, bytes, _)) = all.iter().max_by_key(weight) {
             self.holders.begin(*key, Some(bytes.saturating_sub(excess)));
         }
     }
 
-    /// Whose a holder is; a group is its own.
-    fn debt_owner(&self, holder: &Holder) -> Owner {
-        let client = self.clients.by_id.get(&holder.name);
-        client
-            .map_or_else(|| Owner::Group(Arc::clone(&holder.name)), |client| Owner::Client(Arc::clone(&client.holder)))
+    /// Whose a holder is; a group is its own, in its tenant's share.
+    fn debt_owner(&self, key: u64, holder: &Holder) -> Owner {
+        let client = self.clients.by_id.get(&holder.name).filter(|_| key < GROUP);
+        match client {
+            Some(client) => Owner::Client(Arc::clone(&client.holder)),
+            None => Owner::Group(Arc::clone(&holder.name), self.groups.tenant(key as u32)),
+        }
     }
 }
 

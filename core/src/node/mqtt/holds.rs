@@ -46,7 +46,7 @@ impl Node {
 
     /// Where a connected session stands: what it has yet to be sent of each selector came after the arrival.
     pub fn hold(&mut self, id: &str, connection: ConnectionId, stands: Vec<(Arc<str>, u64)>) {
-        let Some(client) = self.clients.by_id.get_mut(id).filter(|client| client.owner == Some(connection)) else {
+        let Some(client) = self.clients.by_id.get_mut(id).filter(|client| client.owner() == Some(connection)) else {
             return;
         };
         let (before, serial) = (client.hold.take(), client.serial);
@@ -70,7 +70,7 @@ impl Node {
         }
         for name in &hold.groups {
             if let Some((group, selector)) = split_shared(name) {
-                self.count_away(group, selector, false);
+                self.count_away(group, selector, None);
             }
         }
     }

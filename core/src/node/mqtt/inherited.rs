@@ -87,7 +87,7 @@ impl Sender {
     fn selects(&self, subject: &str, arrival: u64, is_own: bool) -> bool {
         arrival > self.began
             && !(is_own && self.is_not_local)
-            && Pattern::parse_levels(&self.selector).is_ok_and(|pattern| pattern.matches(subject))
+            && Pattern::parse(&self.selector).is_ok_and(|pattern| pattern.matches(subject))
     }
 
     /// Whether it still had to send what it selected.

@@ -1,14 +1,18 @@
 //! MQTT clients by their identifier: whose connection each is, and what is kept of those that are away. Owns takeover (one
 //! connection a client, on whichever shard) and the times at which sessions and wills run out. What is kept is positions, no
 //! messages: where each subscription stands, which packets are in flight, which were received and not released.
+mod abandoned;
 mod admit;
+mod away;
 mod client;
 mod dealt;
+mod group_notes;
 mod groups;
 mod holders;
 mod holds;
 mod inherited;
 mod owed;
+mod packets;
 mod promised;
 mod revoked;
 mod saved;
@@ -36,10 +40,11 @@ pub use holders::Overdue;
 pub use inherited::{Inherited, Sender};
 pub use owed::Missed;
 pub(super) use owed::Owed;
+pub(super) use packets::Packets;
 use promised::Promises;
 pub use revoked::Ended;
 pub(super) use saved::{Pending, SESSION};
-pub use willed::Will;
+pub use willed::{Came, Will};
 pub(super) use willed::{PendingWill, WILL};
 
 /// What a shard is told of its connections' clients.
@@ -98,6 +103,8 @@ impl InFlight {
     pub const EXACTLY_ONCE: u8 = 4;
     /// Its message is not sent again: the client may not have it, or it is gone. Its identifier stays taken until the client settles it.
     pub const WITHDRAWN: u8 = 8;
+    /// QoS 2, and its subject promises the disk: what the client is sent of it is on the disk first.
+    pub const ON_DISK: u8 = 16;
 
     #[must_use]
     pub const fn is_released(&self) -> bool {
@@ -116,12 +123,41 @@ impl InFlight {
     }
 }
 
+/// A message of QoS 2 from a client that has not released it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    pub packet_id: u16,
+    /// Of one whose subject promises the disk; 0 of any other. `u64::MAX`: it has not been accepted yet.
+    pub arrival: u64,
+    /// Another connection had received it: a repeat of it says that it is a repeat.
+    pub is_returned: bool,
+    /// Its row was on the disk, and it was answered: what is lost later does not concern it.
+    pub is_kept: bool,
+}
+
+/// What a session's note says of it.
+impl std::hash::Hash for Received {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.packet_id, self.arrival, self.is_returned).hash(state);
+    }
+}
+
+impl Received {
+    pub const UNDER_WAY: u64 = u64::MAX;
+
+    /// Whether its release is on the disk before the client hears of it.
+    #[must_use]
+    pub const fn is_on_disk(&self) -> bool {
+        self.arrival > 0 && self.arrival != Self::UNDER_WAY
+    }
+}
+
 /// What is kept of a client that is away.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     pub subscriptions: Vec<KeptSubscription>,
     pub in_flight: Vec<InFlight>,
-    pub received: Vec<u16>,
+    pub received: Vec<Received>,
     pub last_packet_id: u16,
     /// It asked to be told of its gaps, with this subscription identifier.
     pub gaps: Option<u32>,
@@ -215,7 +251,7 @@ impl Node {
         }
         // What nobody in particular holds is given up to who has a name, and nothing of it is handed over.
         let is_clean = is_clean || !is_own;
-        let is_held = client.owner.filter(|owner| *owner != connection && abandoned & bit(owner.shard()) == 0);
+        let is_held = client.owner().filter(|owner| *owner != connection && abandoned & bit(owner.shard()) == 0);
         if let Some(owner) = is_held {
             let serial = client.serial;
             self.wait_for(serial, owner, connection);
@@ -253,14 +289,14 @@ impl Node {
         expiry_ms: u64,
         now: Now,
     ) {
-        let Some(client) = self.clients.by_id.get_mut(id).filter(|client| client.owner == Some(connection)) else {
+        let Some(client) = self.clients.by_id.get_mut(id).filter(|client| client.owner() == Some(connection)) else {
             self.due_wills.extend(will);
             return;
         };
-        client.owner = None;
-        let (serial, hold) = (client.serial, client.hold.take());
+        client.set_owner(None);
+        let (serial, hold, tenant) = (client.serial, client.hold.take(), Arc::clone(&client.holder.tenant));
         let waiting = self.clients.waiting.remove(&serial);
-        let is_promised = client.place.is_some();
+        let is_promised = client.place().is_some();
         let kept = kept.filter(|_| is_promised || waiting.is_some());
         self.note_session(id, kept.as_ref(), expiry_ms, now.wall_ms.saturating_add(expiry_ms));
         let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
@@ -276,14 +312,15 @@ impl Node {
             }
         }
         if let Some(kept) = kept {
-            self.own(&kept);
+            self.own(&kept, &tenant);
             if kept.stands().next().is_some() {
                 self.holders.add_client(serial, id);
             }
             due.0 = now.mono_ms.saturating_add(expiry_ms);
+            let away = self.count_kept_away(id, &kept, now.mono_ms);
             if let Some(client) = self.clients.by_id.get_mut(id) {
                 client.kept = Some(Box::new(kept));
-                client.expires_ms = due.0;
+                (client.expires_ms, client.away) = (due.0, away.map(Box::new));
             }
             self.clients.away += 1;
             self.restore_timers(id, due);
@@ -294,25 +331,6 @@ impl Node {
         self.end_hold(hold);
         if let Some(waiting) = waiting {
             self.wakes |= self.clients.tell(waiting, Mail::Free(waiting));
-        }
-    }
-
-    /// The connection that a mail was for is no more: nothing is kept of it.
-    pub fn abandon_client(&mut self, connection: ConnectionId, now: Now) {
-        let found = self.clients.by_id.iter().find(|(_, client)| client.owner == Some(connection));
-        if let Some(id) = found.map(|(id, _)| Arc::clone(id)) {
-            self.release(&id, connection, None, None, 0, now);
-        }
-    }
-
-    /// These shards gave up: of their clients stays what the journal holds.
-    pub(in crate::node) fn abandon_clients(&mut self, shards: u64, now: Now) {
-        let of = |client: &Client| client.owner.filter(|owner| shards & bit(owner.shard()) != 0);
-        let is_noted = |client: &Client| client.has_note || client.has_will_note;
-        let clients = self.clients.by_id.iter().filter(|(_, client)| !is_noted(client));
-        let gone: Vec<_> = clients.filter_map(|(id, client)| Some((Arc::clone(id), of(client)?))).collect();
-        for (id, owner) in gone {
-            self.release(&id, owner, None, None, 0, now);
         }
     }
 

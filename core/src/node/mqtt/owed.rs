@@ -1,5 +1,6 @@
 //! Logs owed to MQTT sessions and groups: what they have yet to be sent or to settle is kept for them, within bounds. Owns which arrivals of a subject are owed, and what a session that returns will miss.
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::super::Node;
 use super::{Kept, KeptSubscription};
@@ -30,7 +31,7 @@ impl Owed {
     }
 
     fn change(&mut self, selector: &str, change: impl FnOnce(&mut Stands)) {
-        let Ok(pattern) = Pattern::parse_levels(selector) else { return };
+        let Ok(pattern) = Pattern::parse(selector) else { return };
         if !pattern.has_wildcard() {
             let stands = self.subjects.entry(selector.into()).or_default();
             change(stands);
@@ -124,12 +125,12 @@ impl Kept {
 }
 
 impl Node {
-    /// From now on a client that is away is owed what its subscriptions of QoS 1 and 2 select.
-    pub(super) fn own(&mut self, kept: &Kept) {
+    /// From now on a client of a tenant that is away is owed what its subscriptions of QoS 1 and 2 select.
+    pub(super) fn own(&mut self, kept: &Kept, tenant: &Arc<str>) {
         for (selector, arrival) in kept.stands() {
             self.owed.add(selector, arrival);
         }
-        self.count_groups(kept, true);
+        self.count_groups(kept, Some(tenant));
     }
 
     /// It has come back, or its session has ended.
@@ -137,13 +138,13 @@ impl Node {
         for (selector, arrival) in kept.stands() {
             self.owed.remove(selector, arrival);
         }
-        self.count_groups(kept, false);
+        self.count_groups(kept, None);
     }
 
-    fn count_groups(&mut self, kept: &Kept, is_away: bool) {
+    fn count_groups(&mut self, kept: &Kept, away: Option<&Arc<str>>) {
         for subscription in &kept.subscriptions {
             if let Some((group, selector)) = split_shared(&subscription.selector) {
-                self.count_away(group, selector, is_away);
+                self.count_away(group, selector, away);
             }
         }
     }
@@ -168,7 +169,7 @@ impl Node {
         let (mut seen, mut counts, head) = (HashSet::new(), 0, self.index.head());
         let owed = |one: &&KeptSubscription| one.options & QOS_BITS > 0 && split_shared(&one.selector).is_none();
         for subscription in kept.subscriptions.iter().filter(owed) {
-            let Ok(pattern) = Pattern::parse_levels(&subscription.selector) else { continue };
+            let Ok(pattern) = Pattern::parse(&subscription.selector) else { continue };
             let arrival = subscription.arrival;
             if self.forgotten.last_of(&pattern, arrival, self.skipped > arrival).is_some() {
                 missed.is_exact = false;

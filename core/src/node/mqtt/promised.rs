@@ -46,12 +46,12 @@ impl Clients {
         let Some(client) = self.by_id.get_mut(id) else { return Ok(()) };
         match owner.filter(|_| max > 0) {
             // It is promised already, wherever its client comes from now.
-            Some(_) if is_own && client.place.is_some() => {}
+            Some(_) if is_own && client.place().is_some() => {}
             Some(owner) => {
                 self.promises.take(owner, max)?;
-                self.promises.give_back(client.place.replace(owner));
+                self.promises.give_back(client.set_place(Some(owner)));
             }
-            None => self.promises.give_back(client.place.take()),
+            None => self.promises.give_back(client.set_place(None)),
         }
         Ok(())
     }
@@ -59,14 +59,14 @@ impl Clients {
     /// A session that an earlier run promised is restored, whatever the limit is now.
     pub(super) fn insert_promised(&mut self, id: &Arc<str>, mut client: Client, owner: Owner) {
         self.promises.add(owner);
-        client.place = Some(owner);
+        client.set_place(Some(owner));
         self.by_id.insert(Arc::clone(id), Box::new(client));
     }
 
     /// Nothing of a client is left.
     pub(super) fn remove(&mut self, id: &str) {
         if let Some(client) = self.by_id.remove(id) {
-            self.promises.give_back(client.place);
+            self.promises.give_back(client.place());
         }
     }
 }

@@ -51,7 +51,7 @@ impl Node {
     fn revoke_client(&mut self, id: &Arc<str>, revoked: &Revoked) {
         let Some(client) = self.clients.by_id.get_mut(id) else { return };
         let is_meant = |token| revoked.covers(&client.holder, token);
-        let ends_session = client.owner.is_none() && client.kept.is_some() && is_meant(None);
+        let ends_session = client.owner().is_none() && client.kept.is_some() && is_meant(None);
         let ends_will = client
             .will
             .as_ref()

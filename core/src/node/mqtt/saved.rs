@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::super::Node;
-use super::{Client, InFlight, Kept, KeptSubscription};
+use super::{Client, InFlight, Kept, KeptSubscription, Packets, Received};
 use crate::holder::Holder;
 use crate::message::LogId;
 use crate::position::{Now, Position};
@@ -27,6 +27,14 @@ struct Saved {
     subscriptions: Vec<KeptSubscription>,
     flight: Vec<SavedPacket>,
     received: Vec<u16>,
+    /// Of messages whose rows are on the disk before the client hears of them: identifiers, and arrivals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    received_at: Vec<(u16, u64)>,
+    /// Rows after this arrival of this epoch say what else was received.
+    #[serde(default)]
+    epoch: u64,
+    #[serde(default)]
+    until: u64,
     last_packet_id: u16,
     gaps: Option<u32>,
     notices: Option<u32>,
@@ -69,6 +77,14 @@ struct SavedPacket {
     /// The group that it was dealt by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shared: Option<String>,
+    /// Of one that is not sent before its row is on the disk: its arrival.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    arrival: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Packets of a session that is coming back, until the logs have.
@@ -76,12 +92,14 @@ struct SavedPacket {
 pub(in crate::node) struct Pending {
     id: Arc<str>,
     flight: Vec<SavedPacket>,
+    /// What rows up to this arrival say, its note has said.
+    noted: u64,
 }
 
 impl Node {
     /// What a connected client's session has come to. `session_ms` 0: it ends with the connection.
     pub fn save_client(&mut self, id: &str, connection: ConnectionId, kept: Option<&Kept>, session_ms: u64) {
-        if self.clients.by_id.get(id).is_some_and(|client| client.owner == Some(connection)) {
+        if self.clients.by_id.get(id).is_some_and(|client| client.owner() == Some(connection)) {
             self.note_session(id, kept.filter(|_| session_ms > 0), session_ms, 0);
         }
     }
@@ -96,6 +114,7 @@ impl Node {
         let flight: Vec<SavedPacket> = kept.map_or_else(Vec::new, |kept| {
             kept.in_flight.iter().filter(is_own).map(|one| self.save_packet(one)).collect()
         });
+        let (epoch, until) = (self.epoch, self.numbered());
         let Some(client) = self.clients.by_id.get_mut(id) else { return };
         let had_note = std::mem::replace(&mut client.has_note, kept.is_some());
         let saved = kept.map(|kept| Saved {
@@ -104,7 +123,15 @@ impl Node {
             expires_ms,
             subscriptions: kept.subscriptions.clone(),
             flight,
-            received: kept.received.clone(),
+            received: kept.received.iter().filter(|one| one.arrival == 0).map(|one| one.packet_id).collect(),
+            received_at: kept
+                .received
+                .iter()
+                .filter(|one| one.is_on_disk())
+                .map(|one| (one.packet_id, one.arrival))
+                .collect(),
+            epoch,
+            until,
             last_packet_id: kept.last_packet_id,
             gaps: kept.gaps,
             notices: kept.notices,
@@ -127,6 +154,7 @@ impl Node {
             sequence: at.sequence,
             subscription_id: packet.subscription_id,
             shared: self.group_name(packet.group),
+            arrival: if packet.flags & InFlight::ON_DISK == 0 { 0 } else { packet.arrival },
         }
     }
 
@@ -140,41 +168,47 @@ impl Node {
             return None;
         }
         let kept = Kept {
+            received: self.read_received(&saved),
             subscriptions: saved.subscriptions,
             in_flight: Vec::new(),
-            received: saved.received,
             last_packet_id: saved.last_packet_id,
             gaps: saved.gaps,
             notices: saved.notices,
             owed_after: saved.owed_after,
             floor: 0,
         };
-        self.own(&kept);
+        let holder = saved.holder.read();
+        self.own(&kept, &holder.tenant);
         let id: Arc<str> = Arc::from(id);
         let clients = &mut self.clients;
         clients.last_serial = clients.last_serial.wrapping_add(1).max(1);
         let (serial, expires_ms) = (clients.last_serial, now.mono_ms.saturating_add(left_ms));
         self.holders.add_client(serial, &id);
-        let (holder, kept) = (saved.holder.read(), Some(Box::new(kept)));
-        let client = Client { kept, expires_ms, has_note: true, ..Client::new(serial, holder) };
+        let kept = Some(Box::new(kept));
+        let mut client = Client::new(serial, holder);
+        (client.kept, client.expires_ms, client.has_note) = (kept, expires_ms, true);
         let owner = self.owner_of(&client.holder, 0);
         self.clients.insert_promised(&id, client, owner);
+        self.count_again_away(&id, now.mono_ms);
         self.clients.away += 1;
         self.restore_timers(&id, (expires_ms, None, serial));
-        Some(Pending { id, flight: saved.flight })
+        let last = self.last_of_epoch(saved.epoch);
+        let mut flight = saved.flight;
+        // Packets whose rows were lost were never sent.
+        flight.retain(|packet| packet.arrival <= last);
+        Some(Pending { id, flight, noted: saved.until.min(last) })
     }
 
     /// The messages are back: what a session has in flight is found among them, and it stands no further than they reach.
-    pub(in crate::node) fn settle_session(&mut self, pending: Pending, head: u64) {
+    pub(in crate::node) fn settle_session(&mut self, pending: Pending, head: u64, packets: &mut Packets) {
         let in_flight: Vec<InFlight> = pending.flight.iter().map(|packet| self.find_packet(packet)).collect();
         for (saved, packet) in pending.flight.iter().zip(&in_flight) {
             if let Some(name) = &saved.shared {
                 self.take_restored(name, packet.arrival);
             }
         }
-        let Some(before) = self.clients.by_id.get_mut(&pending.id).and_then(|client| client.kept.take()) else {
-            return;
-        };
+        let Some(client) = self.clients.by_id.get_mut(&pending.id) else { return };
+        let (Some(before), tenant) = (client.kept.take(), Arc::clone(&client.holder.tenant)) else { return };
         let mut kept = before.clone();
         for subscription in &mut kept.subscriptions {
             subscription.arrival = subscription.arrival.min(head);
@@ -184,7 +218,8 @@ impl Node {
             }
         }
         kept.in_flight = in_flight;
-        self.own(&kept);
+        packets.settle(&pending.id, pending.noted, &mut kept.received);
+        self.own(&kept, &tenant);
         self.disown(&before);
         if let Some(client) = self.clients.by_id.get_mut(&pending.id) {
             client.kept = Some(kept);
@@ -201,5 +236,24 @@ impl Node {
         let message = self.message(log, sequence).cloned();
         let arrival = message.as_ref().map_or(0, |message| message.arrival);
         InFlight { packet_id, flags, log, sequence, subscription_id, group: 0, arrival, message }
+    }
+}
+
+impl Node {
+    /// The last arrival of the run that noted something: what came after it was not on the disk when that run was killed, and arrivals like
+    /// its own are other messages'.
+    pub(super) fn last_of_epoch(&self, epoch: u64) -> u64 {
+        self.restoring.as_ref().and_then(|restoring| restoring.last_of_epoch(epoch)).unwrap_or(u64::MAX)
+    }
+
+    fn read_received(&self, saved: &Saved) -> Vec<Received> {
+        let last = self.last_of_epoch(saved.epoch);
+        let restore = |packet_id, arrival| Received { packet_id, arrival, is_returned: true, is_kept: true };
+        let rest = saved.received.iter().map(|packet_id| restore(*packet_id, 0));
+        let known = saved.received_at.iter().filter(|(_, arrival)| *arrival <= last);
+        let known = known.map(|(packet_id, arrival)| restore(*packet_id, *arrival));
+        let mut received: Vec<Received> = rest.chain(known).collect();
+        received.sort_unstable_by_key(|one| one.packet_id);
+        received
     }
 }

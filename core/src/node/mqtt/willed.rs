@@ -1,6 +1,8 @@
 //! Wills of MQTT clients as notes of the journal: what was to be published for a client that this node loses with itself is published when
 //! it starts again, as both standards let a server do (3.1.2.5). Owns when: at once, or after its delay where the session came back too. A
-//! will was judged when its client came, and has come to the disk within the interval of the notes; a kill before that loses it. The will of a holder that was revoked meanwhile is withheld.
+//! will has come to the disk within the interval of the notes; a kill before that loses it. It is judged when it is published, as its client
+//! would be then: by listener, address and who vouched for it. The will of a holder that was revoked meanwhile is withheld.
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -9,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Node;
 use super::NOBODY;
+use super::client::WillText;
 use super::saved::SavedHolder;
 use crate::command::Ack;
 use crate::message::{Draft, FromMqtt, Kind};
@@ -27,12 +30,25 @@ pub struct Will {
     pub subject: Box<str>,
     pub draft: Draft,
     pub rights: Arc<Rights>,
-    pub may_publish: bool,
+    /// Where its client came from, and by which listener: what they allow is judged when it is published.
+    pub came: Came,
+    /// Who vouched for its client (`Settings::trusts`); empty: it is not known.
+    pub voucher: Arc<str>,
     /// The authorizer granted it when its client came: that question is not open any more.
     pub is_answered: bool,
     /// The name of its client's token, where that has one.
     pub token: Option<Arc<str>>,
     pub delay_ms: u64,
+}
+
+/// How a client came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Came {
+    /// The listener's name; empty: it is not known.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub listener: Box<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 /// The note of one will.
@@ -46,14 +62,20 @@ struct Willed {
     qos: u8,
     is_retained: Option<bool>,
     expiry_s: u32,
-    /// Of the bytes, how many are content, and how many the reply subject; properties are the rest.
+    /// Of the bytes, how many are content, the reply subject and fields; properties are the rest.
     content_bytes: u32,
     reply_bytes: u16,
+    #[serde(default)]
+    fields_bytes: u32,
     bytes: String,
     #[serde(flatten)]
     holder: SavedHolder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<Box<str>>,
+    #[serde(flatten)]
+    came: Came,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    voucher: Box<str>,
 }
 
 /// A will that is coming back, until the logs have.
@@ -61,7 +83,7 @@ struct Willed {
 pub(in crate::node) struct PendingWill {
     id: Arc<str>,
     due_ms: u64,
-    will: Will,
+    pub(super) will: Will,
 }
 
 impl Willed {
@@ -78,15 +100,19 @@ impl Willed {
             expiry_s,
             content_bytes: draft.content_bytes,
             reply_bytes: draft.reply_bytes,
+            fields_bytes: draft.fields_bytes,
             bytes: STANDARD.encode(&draft.bytes),
             holder: SavedHolder::of(&draft.holder),
             token: will.token.as_deref().map(Box::from),
+            came: will.came.clone(),
+            voucher: Box::from(&*will.voucher),
         })
     }
 
     fn read(self) -> Option<Will> {
         let bytes = STANDARD.decode(self.bytes).ok()?;
-        if bytes.len() < self.content_bytes as usize + usize::from(self.reply_bytes) {
+        let length = self.content_bytes as usize + usize::from(self.reply_bytes);
+        if bytes.len() < length.saturating_add(self.fields_bytes as usize) {
             return None;
         }
         let rule = RuleSettings {
@@ -104,6 +130,7 @@ impl Willed {
             is_guaranteed: true,
             content_bytes: self.content_bytes,
             reply_bytes: self.reply_bytes,
+            fields_bytes: self.fields_bytes,
             bytes: bytes.into(),
             mqtt: Some(FromMqtt { qos: Qos::from_bits(self.qos)?, publisher, expiry_s: self.expiry_s }),
             key: None,
@@ -116,7 +143,8 @@ impl Willed {
         };
         Some(Will {
             rights: Arc::new(Rights::compile(&[rule]).ok()?),
-            may_publish: true,
+            came: self.came,
+            voucher: self.voucher.into(),
             is_answered: true,
             token: self.token.map(Arc::from),
             subject: self.subject,
@@ -129,20 +157,25 @@ impl Willed {
 impl Node {
     /// A client has come, with this will.
     pub fn save_will(&mut self, id: &str, connection: ConnectionId, will: &Will) {
-        if self.clients.by_id.get(id).is_some_and(|client| client.owner == Some(connection)) {
+        if self.clients.by_id.get(id).is_some_and(|client| client.owner() == Some(connection)) {
             self.note_will(id, Some((will, 0)));
         }
     }
 
     /// Writes down a will and when it is due, or that there is none any more.
     pub(super) fn note_will(&mut self, id: &str, will: Option<(&Will, u64)>) {
-        if self.journal.is_none() {
+        let Some(client) = self.clients.by_id.get_mut(id) else { return };
+        client.connected_will = None;
+        let is_connected = matches!(will, Some((_, 0)));
+        if self.journal.is_none() && !is_connected {
             return;
         }
-        let Some(client) = self.clients.by_id.get_mut(id) else { return };
-        let had_note = std::mem::replace(&mut client.has_will_note, will.is_some());
+        let had_note = std::mem::replace(&mut client.has_will_note, will.is_some() && self.journal.is_some());
         let willed = will.and_then(|(will, due_ms)| Willed::of(will, due_ms));
         let text = willed.and_then(|willed| serde_json::to_string(&willed).ok());
+        if is_connected {
+            client.connected_will = text.as_deref().map(|text| Box::new(WillText(text.into())));
+        }
         if let Some(journal) = self.journal.as_mut().filter(|_| had_note || text.is_some()) {
             journal.note(format!("{WILL}{id}"), text);
         }
@@ -159,7 +192,7 @@ impl Node {
     pub(in crate::node) fn settle_will(&mut self, pending: PendingWill, now: Now) {
         let PendingWill { id, due_ms, will } = pending;
         if self.revoked.covers(&will.draft.holder, will.token.as_deref()) {
-            self.ended.wills += 1;
+            self.end_with_will(will);
             if let Some(journal) = &mut self.journal {
                 journal.note(format!("{WILL}{id}"), None);
             }
@@ -179,11 +212,20 @@ impl Node {
                 self.clients.timers.insert((due_ms, client.serial), id);
             }
             _ => {
-                self.due_wills.push(will);
+                self.end_with_will(will);
                 if let Some(journal) = &mut self.journal {
                     journal.note(format!("{WILL}{id}"), None);
                 }
             }
+        }
+    }
+
+    /// A will is due now; that of a holder that was revoked meanwhile is withheld, and counted.
+    pub(super) fn end_with_will(&mut self, will: Will) {
+        if self.revoked.covers(&will.draft.holder, will.token.as_deref()) {
+            self.ended.wills += 1;
+        } else {
+            self.due_wills.push(will);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Other settings for a running node. Owns which of them it can take over: limits that are looked at when they are used, and what
 //! patterns say. The sizes of feed and keys, and what names the node, stay as they were at its start.
 use super::super::Node;
+use crate::limits::Limits;
 use crate::settings::Settings;
 
 /// Subjects whose policy is found anew under one acquisition.
@@ -9,6 +10,9 @@ const EACH: u32 = 4_096;
 impl Node {
     /// Takes other limits and patterns; `resolve_again` brings them to the subjects there are.
     pub fn configure(&mut self, settings: &Settings) {
+        let counts_away =
+            |limits: &Limits| (limits.subscriptions_per_identity_max > 0, limits.subscriptions_per_tenant_max > 0);
+        let is_counted_otherwise = counts_away(&self.limits) != counts_away(&settings.limits);
         let mut limits = settings.limits.clone();
         let old = &self.limits;
         limits.feed_entries_max = old.feed_entries_max;
@@ -18,6 +22,9 @@ impl Node {
         limits.interest_debounce_ms = old.interest_debounce_ms;
         self.limits = limits;
         self.policies.replace(settings, &mut self.ages);
+        if is_counted_otherwise {
+            self.count_all_away();
+        }
     }
 
     /// Finds the policies of some subjects anew, from a slot on; where to go on, none at the end.

@@ -30,7 +30,7 @@ impl Node {
         let id = self.names.find(subject)?;
         let log = self.names.get_mut(id)?;
         if end.is_none() {
-            drop_snapshot(log, &mut self.counts);
+            drop_snapshot(log, &mut self.counts, &mut self.states);
         }
         let end = head;
         let is_meant = |log: &Log| log.oldest().is_some_and(|oldest| oldest.arrival <= end);

@@ -149,7 +149,7 @@ impl Shard {
             id = cursor.next;
             let Some(stream) = self.streams.get(cursor.stream) else { continue };
             let text = mqtt::split_shared(&stream.name).map_or(&*stream.name, |(_, selector)| selector);
-            let verdict = Selector::parse_levels(text)
+            let verdict = Selector::parse(text)
                 .map_or(Verdict::Deny, |selector| self.judge(socket, Action::Subscribe, &selector));
             if verdict == Verdict::Ask && !open.iter().any(|known| **known == *text) {
                 open.push(text.into());

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::account::{Account, Key, Member, Purse, Rate, Scope, What};
+use crate::account::{Account, Key, Member, Rate, RateCost, Scope, What};
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::shard::Shard;
@@ -203,16 +203,19 @@ impl Shard {
         self.spend(socket, What::Subscribes, 1)
     }
 
-    /// Whether a connection may have one more subscription.
+    /// Whether a connection may have one more subscription. Sessions that are away count, but for one that is being resumed: else none of
+    /// them could be, where a quota was lowered.
     pub(in crate::shard) fn may_hold(&mut self, socket: u32) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get(socket) else { return Ok(()) };
         let excess = |scope, what, wait_ms| Excess { scope, what, wait_ms };
         let held_max = self.settings.limits.subscriptions_per_connection_max;
         let mut found =
             (connection.cursors as usize >= held_max).then(|| excess(Scope::Connection, What::Subscriptions, 0));
+        let is_resuming = connection.mqtt.as_ref().is_some_and(|mqtt| mqtt.is_arriving());
         for (scope, account) in accounts(connection) {
             let held_max = self.share(scope).subscriptions_max;
-            if found.is_none() && held_max > 0 && account.subscriptions() >= held_max {
+            let away = if is_resuming { 0 } else { account.away() };
+            if found.is_none() && held_max > 0 && account.subscriptions().saturating_add(away) >= held_max {
                 found = Some(excess(scope, What::Subscriptions, 0));
             }
         }
@@ -246,12 +249,12 @@ impl Shard {
             connection.details();
         }
         let Some(connection) = self.connections.get(socket) else { return Ok(()) };
-        let purse = connection.details.as_ref().map(|details| (Scope::Connection, &details.purse));
-        let shared = accounts(connection).map(|(scope, account)| (scope, &account.purse));
+        let rate_cost = connection.details.as_ref().map(|details| (Scope::Connection, &details.rate_cost));
+        let shared = accounts(connection).map(|(scope, account)| (scope, &account.rate_cost));
         let mut found = None;
-        for (scope, purse) in purse.into_iter().chain(shared) {
+        for (scope, rate_cost) in rate_cost.into_iter().chain(shared) {
             let rate = rate_of(self.share(scope), what);
-            if let Some(wait_ms) = bucket_of(purse, what).wait_ms(rate, now_ns, units) {
+            if let Some(wait_ms) = bucket_of(rate_cost, what).wait_ms(rate, now_ns, units) {
                 found = Some(Excess { scope, what, wait_ms });
                 break;
             }
@@ -259,10 +262,10 @@ impl Shard {
         if let Some(excess) = found {
             return Err(self.refuse_excess(excess));
         }
-        let purse = connection.details.as_ref().map(|details| (Scope::Connection, &details.purse));
-        let shared = accounts(connection).map(|(scope, account)| (scope, &account.purse));
-        for (scope, purse) in purse.into_iter().chain(shared) {
-            bucket_of(purse, what).take(rate_of(self.share(scope), what), now_ns, units);
+        let rate_cost = connection.details.as_ref().map(|details| (Scope::Connection, &details.rate_cost));
+        let shared = accounts(connection).map(|(scope, account)| (scope, &account.rate_cost));
+        for (scope, rate_cost) in rate_cost.into_iter().chain(shared) {
+            bucket_of(rate_cost, what).take(rate_of(self.share(scope), what), now_ns, units);
         }
         Ok(())
     }
@@ -284,20 +287,6 @@ impl Shard {
         excess.refusal()
     }
 
-    /// A token was refused: that counts against its address, so that guessing is slow.
-    pub(in crate::shard) fn note_failure(&mut self, socket: u32, code: Code) {
-        let rate = self.bounds.address.failures;
-        let is_guess = matches!(code, Code::TokenInvalid | Code::ConnectRefused);
-        let Some(connection) = self.connections.get(socket).filter(|_| is_guess && !rate.is_off()) else { return };
-        let address = connection.peer.address().ip();
-        if self.doors.proxies.contains(address) {
-            return;
-        }
-        let now_ns = self.now_ns();
-        let account = self.accounts.open(Key::of_address(address), self.bounds.rate_limit_entries_max, now_ns);
-        account.failures.take(rate, now_ns, 1);
-    }
-
     /// A connection shows another token: to its address and its identity that is a connect, and is paid before the server judges it.
     pub(in crate::shard) fn spend_login(&mut self, socket: u32) -> Result<(), Excess> {
         let now_ns = self.now_ns();
@@ -315,24 +304,6 @@ impl Shard {
             account.connects.take(self.share(scope).connects, now_ns, 1);
         }
         Ok(())
-    }
-
-    /// Whether an address has to wait before it shows another token.
-    pub(in crate::shard) fn may_show_token(&mut self, socket: u32) -> Result<(), Excess> {
-        let rate = self.bounds.address.failures;
-        if rate.is_off() || self.accounts.is_empty() {
-            return Ok(());
-        }
-        let Some(connection) = self.connections.get(socket) else { return Ok(()) };
-        let account = self.accounts.find(&Key::of_address(connection.peer.address().ip()));
-        match account.and_then(|account| account.failures.wait_ms(rate, self.now_ns(), 1)) {
-            Some(wait_ms) => {
-                let excess = Excess { scope: Scope::Address, what: What::Failures, wait_ms };
-                self.note_excess(excess);
-                Err(excess)
-            }
-            None => Ok(()),
-        }
     }
 
     /// Other limits are in force: who is here is counted with the accounts that these ask for, and nobody is sent away.
@@ -373,10 +344,10 @@ fn rate_of(share: &crate::account::Share, what: What) -> Rate {
     }
 }
 
-fn bucket_of(purse: &Purse, what: What) -> &crate::account::Bucket {
+fn bucket_of(rate_cost: &RateCost, what: What) -> &crate::account::Bucket {
     match what {
-        What::PublishBytes => &purse.publish_bytes,
-        What::Subscribes => &purse.subscribes,
-        _ => &purse.publishes,
+        What::PublishBytes => &rate_cost.publish_bytes,
+        What::Subscribes => &rate_cost.subscribes,
+        _ => &rate_cost.publishes,
     }
 }

@@ -25,8 +25,12 @@ impl Shard {
     pub(in crate::shard) fn move_share(&mut self, socket: u32, address: IpAddr) -> bool {
         let origin = self.share_of(address);
         let Some(connection) = self.connections.get_mut(socket) else { return true };
-        let is_in =
-            self.crowd.move_address(self.index, connection.origin, origin, self.settings.limits.connections_max);
+        let is_in = self.connection_count.move_address(
+            self.index,
+            connection.origin,
+            origin,
+            self.settings.limits.connections_max,
+        );
         connection.origin = if is_in { origin } else { 0 };
         is_in
     }

@@ -99,7 +99,8 @@ impl Shard {
         cursor.sequence = at.map_or(0, |at| at.sequence);
         cursor.reads_back = true;
         let (is_last, is_whole) = (false, false);
-        let reading = Reading { epoch, place, next: None, serial: 0, head: 0, is_last, is_whole, is_history };
+        let reading =
+            Reading { epoch, follows: None, place, next: None, serial: 0, head: 0, is_last, is_whole, is_history };
         cursor.job.get_or_insert_default().reading = Some(reading);
         if let Some(at) = at {
             self.begin_reading_range(id, at);

@@ -32,6 +32,13 @@ struct Gap {
     missed: Option<u64>,
 }
 
+impl Gap {
+    /// Only the epoch changed: the first message of the new one says what it follows, and no gap is sent (6.7).
+    fn is_silent(self) -> bool {
+        self.reason == GapReason::Epoch && self.missed == Some(0)
+    }
+}
+
 /// What a row must be after.
 struct After {
     at: Option<Position>,
@@ -57,7 +64,7 @@ impl Shard {
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(name) = self.streams.get(cursor.stream).map(|stream| Arc::clone(&stream.name)) else { return };
         let goes_on = cursor.gap_from_oldest || reading.is_history;
-        let stand = (reading.epoch > 0).then_some(Position { epoch: reading.epoch, sequence: cursor.sequence });
+        let stand = reading.position(cursor.sequence);
         let is_lost = !page.is_whole && !matches!(reading.place, Place::Offset(_));
         if page.has_failed || is_lost && !goes_on {
             return self.leave_journal(id, log, stand, false, &mut node);
@@ -71,8 +78,7 @@ impl Shard {
         };
         let (is_last, is_whole, begin) = (page.is_last, page.is_whole, page.begin);
         let cut = cut(page, &after, self.messages_left(id));
-        let is_gap = cut.gap.is_some_and(|gap| gap.reason != GapReason::Epoch);
-        if is_gap && !goes_on {
+        if !goes_on && cut.gap.is_some_and(|gap| gap.reason != GapReason::Epoch) {
             return self.leave_journal(id, log, stand, false, &mut node);
         }
         let mut frames = self.buffer();
@@ -94,6 +100,7 @@ impl Shard {
             cursor.sequence = placed.map_or(cursor.sequence, |at| at.sequence);
             if let Some(reading) = cursor.reading_mut() {
                 reading.epoch = placed.map_or(reading.epoch, |at| at.epoch);
+                reading.follows = stand.filter(|_| cut.gap.is_some_and(|gap| gap.is_silent()));
                 reading.place = Place::Offset(begin);
                 reading.next = Some((end, Place::Offset(cut.next)));
                 (reading.is_last, reading.is_whole) = (is_last && cut.is_all, is_whole);
@@ -110,7 +117,7 @@ impl Shard {
     pub(super) fn leave_subject(&mut self, id: u32, log: LogId, node: &mut Node) -> bool {
         let Some((reading, _)) = self.reading_of(id) else { return true };
         let Some(cursor) = self.cursors.get(id) else { return true };
-        let stand = (reading.epoch > 0).then_some(Position { epoch: reading.epoch, sequence: cursor.sequence });
+        let stand = reading.position(cursor.sequence);
         let is_served = stand.is_some_and(|at| placed(node.place(log, at, self.now), at).is_ok());
         if is_served || reading.is_last {
             self.leave_journal(id, log, stand, reading.is_last && reading.is_whole, node);
@@ -169,7 +176,7 @@ impl Shard {
         let Some(cursor) = self.cursors.get(id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         let Gap { at, reason, missed } = gap;
-        if reason == GapReason::Epoch && missed == Some(0) {
+        if gap.is_silent() {
             return self.note_reading_gap(id, after, at, missed); // the first message says what it follows
         }
         let push = Push::Gap { subject, after, at, reason, missed, pattern: None };
@@ -185,8 +192,7 @@ impl Shard {
     /// Where a request goes on whose only cursor reads back.
     pub(in crate::shard) fn reading_place(&self, id: u32) -> Option<Position> {
         let (reading, _) = self.reading_of(id)?;
-        let sequence = self.cursors.get(id)?.sequence;
-        (reading.epoch > 0).then_some(Position { epoch: reading.epoch, sequence })
+        reading.position(self.cursors.get(id)?.sequence)
     }
 }
 

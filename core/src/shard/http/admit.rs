@@ -34,18 +34,22 @@ impl Shard {
         self.commit();
         // The first is paid with the connection itself.
         let is_another = connection_shows(self.connections.get_mut(socket));
-        let paid = if is_another { self.spend_login(socket) } else { Ok(()) };
+        let mut paid = if is_another { self.spend_login(socket) } else { Ok(()) };
+        let before = self.connections.get(socket).and_then(|connection| connection.access.clone());
+        let before = before.filter(|access| !access.is_basis);
+        if let Some(token) = token.as_deref() {
+            let is_renewal = before.is_some();
+            let may_show = if is_renewal { Self::may_renew } else { Self::may_show_token };
+            paid = paid.and_then(|()| may_show(self, socket, token));
+        }
         self.set_access(socket, None);
         if let Err(excess) = paid {
             return Err(excess.refusal().into());
         }
-        if token.is_some()
-            && let Err(excess) = self.may_show_token(socket)
-        {
-            return Err(excess.refusal().into());
-        }
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
-        connection.exchange().token = token.as_deref().map(Box::from);
+        let exchange = connection.exchange();
+        exchange.before = before.filter(|_| !is_same);
+        exchange.token = token.as_deref().map(Box::from);
         connection.clear_expiry();
         let report = Report::Authorize {
             connection: connection_id,

@@ -15,7 +15,7 @@ mod switch;
 
 use std::sync::Arc;
 
-use super::connection::{Connection, Phase};
+use super::connection::{Access, Connection, Phase};
 use super::session::Step;
 use super::{Outlet, Shard};
 use crate::codec::Wire;
@@ -30,6 +30,8 @@ pub(super) struct Exchange {
     pub shape: Shape,
     /// Whose access the connection has: the token that was judged; none: nobody's, or an anonymous client's.
     pub token: Option<Box<str>>,
+    /// The access of the token before the one that is being judged.
+    pub before: Option<Arc<Access>>,
     /// The request whose body is being received.
     receiving: Option<Box<Receiving>>,
     /// The request whose question is with the server.
@@ -236,7 +238,7 @@ impl Shard {
         if listens {
             self.commit();
         }
-        let is_waiting = |c: &Connection| !c.private.is_empty() || c.has_rest || c.is_sending || c.is_blocked;
+        let is_waiting = |c: &Connection| !c.private.is_empty() || c.has_rest || c.is_sending || c.is_blocked();
         listens && self.connections.get(socket).is_some_and(is_waiting)
     }
 

@@ -1,9 +1,14 @@
 //! What stands at which path, and what each method means there. The texts of the contract are served from here too.
+use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::codec;
 use crate::codes::Code;
-use crate::command::Id;
+use crate::command::{Id, MessageView, Push};
 use crate::http::{self, Answer, Head, Method, Refused, Way};
+use crate::message::Kind;
+use crate::message::fields::Fields;
+use crate::node::Snapshot;
 use crate::rights::{Action, Verdict};
 use crate::shard::session::Step;
 use crate::shard::{Shard, lock};
@@ -146,7 +151,7 @@ impl Shard {
     }
 
     fn show_snapshot(&mut self, socket: u32, head: &Head<'_>) -> Result<Step, Refused> {
-        let name = http::read_subject(head)?;
+        let (name, is_whole) = http::read_shown(head)?;
         let selector = Selector::parse(&name)?;
         if let Selector::Pattern(_) = selector {
             return Err(http::refuse(Code::SubjectInvalid, "a snapshot is of one subject"));
@@ -163,12 +168,45 @@ impl Shard {
         let Some(snapshot) = snapshot else {
             return Err(http::refuse(Code::SnapshotMissing, http::hint_at_plus(head)));
         };
-        let lines = format!(
+        let mut lines = format!(
             "Godwit-Position: {}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n",
             snapshot.at
         );
-        let media = http::media_of(snapshot.kind());
-        self.answer(socket, &Answer { status: 200, media, lines: &lines, body: snapshot.content() });
+        let count = Fields(snapshot.fields()).count();
+        if count > 0 {
+            let _ = write!(lines, "Godwit-Fields: {count}\r\n"); // a String takes everything
+        }
+        let mut body = Vec::new();
+        if is_whole {
+            codec::object(&mut body, &Push::Message(view_of(&name, &snapshot)));
+        }
+        let (media, body) = if is_whole {
+            (http::media_of(Kind::Json), body.as_slice())
+        } else {
+            (http::media_of(snapshot.kind()), snapshot.content())
+        };
+        self.answer(socket, &Answer { status: 200, media, lines: &lines, body });
         Ok(Step::Done)
+    }
+}
+
+/// A snapshot as its reader is pushed it.
+fn view_of<'a>(subject: &'a str, snapshot: &'a Snapshot) -> MessageView<'a> {
+    MessageView {
+        number: 0,
+        base_time_ms: 0,
+        subject,
+        at: Some(snapshot.at),
+        after: None,
+        time_ms: snapshot.time_ms(),
+        kind: snapshot.kind(),
+        content: snapshot.content(),
+        fields: snapshot.fields(),
+        reply_to: snapshot.reply_to(),
+        conflated: 0,
+        pattern: None,
+        is_snapshot: true,
+        is_patch: false,
+        is_removal: false,
     }
 }

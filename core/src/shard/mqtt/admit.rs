@@ -87,7 +87,7 @@ impl Shard {
     /// Whether a session's subscription would be granted to this connection now.
     fn judge_restored(&self, socket: u32, selector: &str) -> Verdict {
         let text = split_shared(selector).map_or(selector, |(_, selector)| selector);
-        let Ok(parsed) = Selector::parse_levels(text) else { return Verdict::Deny };
+        let Ok(parsed) = Selector::parse(text) else { return Verdict::Deny };
         match self.judge(socket, Action::Subscribe, &parsed) {
             Verdict::Ask => {
                 let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
@@ -156,12 +156,12 @@ impl Shard {
             .map_err(|_| Refusal::new(Code::ConnectionInternalError, "the session's options cannot be read"))?;
         let subscription_id = kept.subscription_id;
         if let Some((group, text)) = split_shared(&kept.selector) {
-            let selector = Selector::parse_levels(text)?;
+            let selector = Selector::parse(text)?;
             self.seat_member(socket, &Share { group, selector: &selector, options, subscription_id }, node)?;
             return Ok(None);
         }
         self.may_hold(socket)?;
-        let selector = Selector::parse_levels(&kept.selector)?;
+        let selector = Selector::parse(&kept.selector)?;
         self.seat_client(socket, &selector, options, subscription_id, node).map(Some)
     }
 
@@ -169,7 +169,7 @@ impl Shard {
     fn withdraw_lost(&self, socket: u32, kept: &mut Kept, node: &Node) {
         let text = |selector: &str| split_shared(selector).map_or(selector, |(_, text)| text).to_owned();
         let granted: Vec<Pattern> =
-            kept.subscriptions.iter().filter_map(|one| Pattern::parse_levels(&text(&one.selector)).ok()).collect();
+            kept.subscriptions.iter().filter_map(|one| Pattern::parse(&text(&one.selector)).ok()).collect();
         for packet in kept.in_flight.iter_mut().filter(|packet| packet.needs_message()) {
             let Some(subject) = node.subject_of(packet.log) else { continue };
             let may_have = match self.judge_subject(socket, Action::Subscribe, subject) {
@@ -203,7 +203,7 @@ impl Shard {
 /// Whether a subscription that was granted once has more segments than are granted now.
 fn is_too_deep(selector: &str, node: &Node) -> bool {
     let text = split_shared(selector).map_or(selector, |(_, selector)| selector);
-    Pattern::parse_levels(text).is_ok_and(|pattern| node.check_depth(&pattern).is_err())
+    Pattern::parse(text).is_ok_and(|pattern| node.check_depth(&pattern).is_err())
 }
 
 fn fault_of(refusal: &Refusal) -> Fault {

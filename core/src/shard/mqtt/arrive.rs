@@ -12,7 +12,7 @@ use crate::codec::Wire;
 use crate::codes::Code;
 use crate::limits::CLIENT_BYTES_MAX;
 use crate::mqtt::{Connack, Connect, Fault, Reason, Version, Will as WillPacket, is_bridge_state, subject_of};
-use crate::node::{Claim, Will};
+use crate::node::{Came, Claim, Will};
 use crate::report::Report;
 use crate::rights::{Action, Verdict};
 use crate::shard::session::Step;
@@ -101,7 +101,7 @@ impl Shard {
         let password = connect.password.map(std::str::from_utf8).transpose().map_err(|_| bad())?;
         let token = password.filter(|token| !token.is_empty()).or(connect.username.filter(|name| !name.is_empty()));
         let is_asked = self.is_asked(socket, token.is_some());
-        if is_asked && token.is_some() && self.may_show_token(socket).is_err() {
+        if is_asked && token.is_some_and(|token| self.may_show_token(socket, token).is_err()) {
             let text = "this address has shown more tokens that were refused than it may";
             return Err(Fault::of(Code::ConnectsTooMany, Reason::QUOTA, text));
         }
@@ -175,7 +175,7 @@ impl Shard {
         let mut node = lock(&node);
         self.absorb_all(&mut node);
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
-            mqtt.client_key = Arc::clone(&id);
+            mqtt.client_key = (*id != *mqtt.client_id).then(|| Box::new(Arc::clone(&id)));
         }
         let place = keeps_session.then(|| node.owner_of(&holder, self.origin(socket)));
         let claim = node.claim(&id, &holder, connection_id, is_clean, place);
@@ -206,6 +206,7 @@ impl Shard {
             (self.settings.limits.mqtt_receive_max as u16, self.settings.limits.mqtt_aliases_max as u16);
         let packet_bytes_max = self.settings.limits.message_bytes_max as u32;
         let origin = self.origin(socket);
+        let came = self.came(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let Some(arriving) = mqtt.arriving.take() else { return };
@@ -217,6 +218,7 @@ impl Shard {
                 let selector = Selector::Subject(will.subject.clone());
                 will.is_answered = access.rights.leaves_open(Action::Publish, &selector);
                 will.token = access.token.clone();
+                (will.came, will.voucher) = (came, access.voucher());
                 will.draft.holder = Arc::clone(&access.holder);
                 will.draft.origin = if access.is_anonymous { origin } else { 0 };
                 Box::new(will)
@@ -308,18 +310,19 @@ fn check_client_id(connect: &Connect<'_>) -> Result<(), Fault> {
 fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<Will, Fault> {
     let subject = subject_of(packet.topic);
     if !subject::is_own(&subject) {
-        subject::check_topic(&subject).map_err(|_| {
+        subject::check_subject(&subject).map_err(|_| {
             Fault::of(Code::SubjectInvalid, Reason::TOPIC_INVALID, "the will's topic is no subject of this node")
         })?;
     }
     let kind = kind_of(packet.payload, &packet.carried, limits)?;
-    let draft = draft_of(kind, packet.payload, &packet.carried, packet.qos, packet.is_retained, 0);
+    let draft = draft_of(kind, packet.payload, &packet.carried, (packet.qos, packet.is_retained), 0, limits.fields_max);
     let delay_ms = u64::from(packet.delay_s) * 1000;
     let will = Will {
         subject: subject.into(),
         draft,
         rights: Arc::default(),
-        may_publish: false,
+        came: Came::default(),
+        voucher: Arc::default(),
         is_answered: true,
         token: None,
         delay_ms,
@@ -354,6 +357,6 @@ impl Mqtt {
 
     /// What the node keeps its client under.
     pub(super) fn client_key(&self) -> &Arc<str> {
-        &self.client_key
+        self.client_key.as_deref().unwrap_or(&self.client_id)
     }
 }

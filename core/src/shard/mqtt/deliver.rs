@@ -1,8 +1,8 @@
 //! From a message to the packet that one client is sent. Owns what differs from client to client: QoS and packet identifier, the
 //! retain flag, aliases, subscription identifiers, countdowns, what a client does not want, and when it can take no more.
+use super::Mqtt;
 use super::overlap::{Subscriptions, merged};
 use super::parts::Parts;
-use super::{Aliases, Mqtt};
 use crate::codec::Wire;
 use crate::cursor::{Cursor, CursorState};
 use crate::message::Message;
@@ -91,11 +91,17 @@ impl Mqtt {
                 self.is_stalled = true;
                 return Put::Stalled;
             }
-            let exactly_once = if packet.qos == Qos::ExactlyOnce { InFlight::EXACTLY_ONCE } else { 0 };
+            let is_once = packet.qos == Qos::ExactlyOnce;
+            let is_on_disk = is_once && parts.is_on_disk && self.session_ms > 0;
+            let exactly_once = if is_once { InFlight::EXACTLY_ONCE } else { 0 };
+            let on_disk = if is_on_disk { InFlight::ON_DISK } else { 0 };
+            if is_on_disk {
+                self.on_disk_mut().change(parts.arrival);
+            }
             let retained = if packet.is_retained { InFlight::RETAINED } else { 0 };
             packet.packet_id = self.flight.send(InFlight {
                 packet_id: 0,
-                flags: exactly_once | retained,
+                flags: exactly_once | retained | on_disk,
                 log: parts.log,
                 sequence: parts.sequence,
                 subscription_id: *subscription_id,
@@ -138,11 +144,12 @@ impl Mqtt {
 
     /// The alias of a message's topic and whether the client knows it; 0 where all that it takes are in use.
     fn alias(&mut self, parts: &Parts<'_>) -> (u16, bool) {
-        let ours = &mut self.aliases.get_or_insert_with(|| Box::new(Aliases::default())).ours;
+        let max = usize::from(self.alias_max);
+        let ours = &mut self.aliases_mut().ours;
         if let Some(alias) = ours.get(&parts.log) {
             return (*alias, true);
         }
-        if ours.len() >= usize::from(self.alias_max) {
+        if ours.len() >= max {
             return (0, false);
         }
         let alias = ours.len() as u16 + 1;
@@ -153,7 +160,7 @@ impl Mqtt {
     /// Packets that were put together did not leave: `count` of them were in flight. Aliases among them are told anew.
     pub(in crate::shard) fn take_back(&mut self, count: usize) {
         self.flight.take_back(count);
-        if let Some(aliases) = &mut self.aliases {
+        if let Some(aliases) = self.rare.as_mut().and_then(|rare| rare.aliases.as_mut()) {
             aliases.ours.clear();
         }
     }

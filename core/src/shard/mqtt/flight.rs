@@ -1,18 +1,26 @@
 //! Packets of QoS 1 and 2 to a client that it has not settled, in the order in which they were sent. Owns their identifiers and
 //! how many may be under way; a session that resumes sends them again, as far as the client takes them, before anything new.
+mod disk;
+
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use crate::message::LogId;
 use crate::node::{InFlight, Node};
 
+pub(in crate::shard) use disk::{OnDisk, Waiting};
+
+/// Packet identifiers that there are: 1 to 65,535.
+const IDENTIFIERS: usize = u16::MAX as usize;
+
 #[derive(Debug, Default)]
 pub(super) struct Flight {
+    /// At most one for each packet identifier.
     packets: VecDeque<InFlight>,
     /// So many of them, from the first on, were sent on this connection.
-    sent: usize,
+    sent: u16,
     /// How many of those stand for messages that are not sent again: they take identifiers, and no room of the client's.
-    withdrawn: usize,
+    withdrawn: u16,
     last_id: u16,
 }
 
@@ -27,7 +35,8 @@ pub(super) enum Receipt {
 
 impl Flight {
     /// What a session kept: nothing of it has been sent on this connection.
-    pub(super) fn resumed(packets: Vec<InFlight>, last_id: u16) -> Self {
+    pub(super) fn resumed(mut packets: Vec<InFlight>, last_id: u16) -> Self {
+        packets.truncate(IDENTIFIERS);
         Self { packets: packets.into(), sent: 0, withdrawn: 0, last_id }
     }
 
@@ -50,6 +59,16 @@ impl Flight {
         self.packets.iter_mut().filter(|packet| packet.arrival <= until).for_each(|packet| node.pin(packet));
     }
 
+    /// Whether something of it has to be on the disk before the client hears of it.
+    pub(super) fn has_on_disk(&self) -> bool {
+        self.packets.iter().any(disk::is_on_disk)
+    }
+
+    /// Whether this packet is one of those.
+    pub(super) fn is_on_disk(&self, packet_id: u16) -> bool {
+        self.find(packet_id).and_then(|at| self.packets.get(at)).is_some_and(disk::is_on_disk)
+    }
+
     /// Adds what tells this state from another.
     pub(super) fn hash_state(&self, hasher: &mut impl Hasher) {
         (self.last_id, self.packets.len()).hash(hasher);
@@ -58,11 +77,12 @@ impl Flight {
 
     /// Whether one more message may be sent to a client that takes `max`.
     pub(super) fn has_room(&self, max: u16) -> bool {
-        self.sent == self.packets.len() && self.under_way() < usize::from(max)
+        let has_identifier = self.packets.len() < IDENTIFIERS;
+        has_identifier && usize::from(self.sent) == self.packets.len() && self.under_way() < max
     }
 
     /// Packets that the client has yet to settle, as its receive maximum counts them.
-    fn under_way(&self) -> usize {
+    fn under_way(&self) -> u16 {
         self.sent - self.withdrawn
     }
 
@@ -102,7 +122,7 @@ impl Flight {
     /// The next packet to be sent again, if the client takes one more.
     pub(super) fn resend(&mut self, max: u16) -> Option<InFlight> {
         loop {
-            let packet = self.packets.get(self.sent).filter(|_| self.under_way() < usize::from(max))?;
+            let packet = self.packets.get(usize::from(self.sent)).filter(|_| self.under_way() < max)?;
             self.sent += 1;
             if !packet.is_withdrawn() || packet.is_released() {
                 return Some(packet.clone());
@@ -113,14 +133,14 @@ impl Flight {
 
     /// What is to be sent again is gone. The client may hold its identifier, so that stays taken [MQTT-4.4.0-1].
     pub(super) fn withdraw_resent(&mut self) {
-        if let Some(packet) = self.packets.get_mut(self.sent.wrapping_sub(1)) {
+        if let Some(packet) = self.packets.get_mut(usize::from(self.sent.wrapping_sub(1))) {
             packet.flags |= InFlight::WITHDRAWN;
             self.withdrawn += 1;
         }
     }
 
     fn find(&self, packet_id: u16) -> Option<usize> {
-        self.packets.iter().take(self.sent).position(|packet| packet.packet_id == packet_id)
+        self.packets.iter().take(self.sent.into()).position(|packet| packet.packet_id == packet_id)
     }
 
     fn remove(&mut self, at: usize) -> Option<InFlight> {

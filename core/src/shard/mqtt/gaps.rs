@@ -1,5 +1,5 @@
-//! What MQTT has no word for, told to who asks (protocol.md, 16.11): a client that subscribes to `$godwit/gaps` gets its own gaps at
-//! QoS 0 (at QoS 1 and 2 a gap ends the session instead), one that subscribes to `$godwit/notices` hears that its token ends, that
+//! What MQTT has no word for, told to who asks (protocol.md, 16.11): a client that subscribes to `$godwit/gaps` gets its own gaps, at
+//! QoS 0 whatever it asked for (SUBACK grants 0: these reports are in no log, and no session keeps them), one that subscribes to `$godwit/notices` hears that its token ends, that
 //! the node drains, that a subscription was ended: each as the object that the other wires tell. Nobody publishes there, and
 //! each client sees its own there alone, so it takes no right.
 use super::Mqtt;
@@ -46,15 +46,17 @@ pub(in crate::shard) fn put_notice(connection: &mut Connection, push: &Push<'_>)
 
 impl Mqtt {
     fn asked(&mut self, own: Own) -> &mut Option<u32> {
+        let rare = self.rare_mut();
         match own {
-            Own::Gaps => &mut self.gaps,
-            Own::Notices => &mut self.notices,
+            Own::Gaps => &mut rare.gaps,
+            Own::Notices => &mut rare.notices,
         }
     }
 
     /// Appends a message of the server's own to this client, at QoS 0, if it asked for those.
     fn put_own(&self, own: Own, push: &Push<'_>, out: &mut Vec<u8>) {
-        let asked = if own == Own::Gaps { self.gaps } else { self.notices };
+        let (gaps, notices) = self.notified();
+        let asked = if own == Own::Gaps { gaps } else { notices };
         let Some(subscription_id) = asked else { return };
         let mut payload = Vec::new();
         codec::object(&mut payload, push);

@@ -36,7 +36,7 @@ impl Shard {
         mqtt.flight.pin(mqtt.held_at, &node);
         mqtt.held_at = self.arrived;
         stands.iter_mut().for_each(|(_, arrival)| *arrival = after.min(*arrival));
-        node.hold(&mqtt.client_key, connection, stands);
+        node.hold(mqtt.client_key(), connection, stands);
         self.wakes |= node.take_wakes();
     }
 

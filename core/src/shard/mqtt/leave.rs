@@ -1,12 +1,16 @@
 //! A connection ends: what of its client is kept, as positions, and what becomes of its will. Owns where each subscription
 //! stands at that moment: everything before has been sent, or is in flight.
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use super::Stage;
+use crate::codes::Code;
 use crate::cursor::{CursorState, NONE};
-use crate::node::{Entry, Kept, KeptSubscription, Will};
+use crate::holder::ANONYMOUS;
+use crate::node::{Came, Entry, Kept, KeptSubscription, Will};
+use crate::report::Report;
 use crate::rights::{Action, Verdict};
-use crate::shard::access::{Door, decide};
+use crate::shard::access::decide;
 use crate::shard::connection::Access;
 use crate::shard::{Shard, lock};
 use crate::subject::Selector;
@@ -27,11 +31,11 @@ impl Shard {
         let (mut will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
         if let (Some(will), Some(access)) = (&mut will, &connection.access) {
             // It is judged by what its client may do at the end, not by what it might when it came.
-            (will.rights, will.may_publish) = (Arc::clone(&access.rights), connection.door.may_publish());
+            (will.rights, will.voucher) = (Arc::clone(&access.rights), access.voucher());
         }
         let (mut in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
         let received = std::mem::take(&mut mqtt.received);
-        let (gaps, notices) = (mqtt.gaps, mqtt.notices);
+        let (gaps, notices) = mqtt.notified();
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
@@ -114,16 +118,44 @@ impl Shard {
         }
     }
 
-    /// Publishes what lost clients have willed, where their rights still cover it.
+    /// By which listener a connection came, and from where.
+    pub(super) fn came(&self, socket: u32) -> Came {
+        let Some(connection) = self.connections.get(socket) else { return Came::default() };
+        let listener = self.settings.listeners.get(usize::from(connection.listener));
+        Came {
+            listener: listener.map(|listener| Box::from(&*listener.name)).unwrap_or_default(),
+            address: Some(connection.peer.address().ip()),
+        }
+    }
+
+    /// Publishes what lost clients have willed, where they might publish it themselves now.
     pub(in crate::shard) fn publish_wills(&mut self, wills: Vec<Will>) {
         for will in wills {
-            let access = Access::granted(Arc::clone(&will.draft.holder), Arc::clone(&will.rights), None);
-            let door = Door::new(false, will.may_publish);
-            let selector = Selector::Subject(will.subject);
-            let verdict = decide(Some(&access), door, Action::Publish, &selector);
-            if verdict == Verdict::Allow || verdict == Verdict::Ask && will.is_answered {
-                self.push_draft(selector.text(), will.draft, crate::command::Id::None);
+            let selector = Selector::Subject(will.subject.clone());
+            if let Err(why) = self.judge_will(&will, &selector) {
+                let address = SocketAddr::new(will.came.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), 0);
+                let reason = format!("the will of a lost client was not published: {why}");
+                self.report(Report::Refused { address, code: Code::PublishForbidden, reason });
+                continue;
             }
+            self.push_draft(selector.text(), will.draft, crate::command::Id::None);
+        }
+    }
+
+    /// The rights are those of its end; everything else is judged as it is now, after a reload or a restart as well.
+    fn judge_will(&self, will: &Will, selector: &Selector) -> Result<(), &'static str> {
+        let holder = &will.draft.holder;
+        if !self.settings.trusts(&will.voucher) {
+            return Err("the authority that vouched for the client is no longer trusted");
+        }
+        let door = self.doors.door_of(&will.came, &self.settings);
+        let own = Access::granted(Arc::clone(holder), Arc::clone(&will.rights), None);
+        let access = if *holder.authority == *ANONYMOUS { self.anonymous.as_deref() } else { Some(&own) };
+        match decide(access, door, Action::Publish, selector) {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask if will.is_answered => Ok(()),
+            _ if !door.may_publish() => Err("its listener or address does not allow publishing"),
+            _ => Err("the client has no right to publish to its subject"),
         }
     }
 }

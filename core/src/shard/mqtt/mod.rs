@@ -28,10 +28,11 @@ use std::sync::Arc;
 use crate::codes::Code;
 use crate::message::LogId;
 use crate::mqtt::{Version, Writer};
-use crate::node::Will;
+use crate::node::{Received, Will};
 
 pub(super) use deliver::{put_parts, put_shared};
 use flight::Flight;
+use flight::{OnDisk, Waiting};
 pub(super) use gaps::{put_gap, put_notice};
 pub(super) use share::Dealing;
 
@@ -58,8 +59,8 @@ pub(super) struct Mqtt {
     /// The client, as messages name their publisher.
     serial: u32,
     client_id: Arc<str>,
-    /// What the node keeps the client under: its identifier within its tenant.
-    client_key: Arc<str>,
+    /// What the node keeps the client under, its identifier within its tenant; none: the identifier.
+    client_key: Option<Box<Arc<str>>>,
     /// A packet that is not whole yet, and what waits for an answer of the server.
     pub(super) held: Vec<u8>,
     /// Silence after which the client is taken for lost, 0 none; and when it was last heard (monotonic ms).
@@ -76,13 +77,11 @@ pub(super) struct Mqtt {
     unanswered: u16,
     flight: Flight,
     /// Publishes of QoS 2 received and not yet released, ascending.
-    received: Vec<u16>,
-    /// Of those, the ones that another connection had received: a repeat of one says that it is a repeat.
-    returned: Vec<u16>,
+    received: Vec<Received>,
     will: Option<Box<Will>>,
-    aliases: Option<Box<Aliases>>,
     overlaps: Option<Box<overlap::Overlaps>>,
     arriving: Option<Box<arrive::Arriving>>,
+    rare: Option<Box<Rare>>,
     /// A cursor waits for the client to settle what is in flight.
     pub(super) is_stalled: bool,
     /// Messages of QoS 1 or 2 that it was owed are gone: its session ends, and that is how it is told.
@@ -96,16 +95,24 @@ pub(super) struct Mqtt {
     /// It is a member of a group.
     is_sharing: bool,
     wants_problems: bool,
-    /// It asked to be told of its gaps, with this subscription identifier (0 none).
-    gaps: Option<u32>,
-    /// The same for what concerns its connection.
-    notices: Option<u32>,
     /// Stands for what the journal's notes hold of its session; 0 nothing.
     saved: u64,
     /// The same for what the node knows of where its subscriptions stand.
     held_state: u64,
     /// What had arrived when it was told that last.
     held_at: u64,
+}
+
+/// What few clients have.
+#[derive(Debug, Default)]
+struct Rare {
+    aliases: Option<Box<Aliases>>,
+    /// What has to be on the disk before the client hears of it.
+    on_disk: Option<Box<OnDisk>>,
+    /// It asked to be notified of its gaps, with this subscription identifier (0 none).
+    gaps: Option<u32>,
+    /// The same for what concerns its connection.
+    notices: Option<u32>,
 }
 
 /// Numbers that stand for topics, each way.
@@ -123,7 +130,7 @@ impl Mqtt {
             stage: Stage::Fresh,
             serial: 0,
             client_id: Arc::from(""),
-            client_key: Arc::from(""),
+            client_key: None,
             held: Vec::new(),
             silence_ms_max: 0,
             heard_ms: now_ms,
@@ -134,11 +141,10 @@ impl Mqtt {
             unanswered: 0,
             flight: Flight::default(),
             received: Vec::new(),
-            returned: Vec::new(),
             will: None,
-            aliases: None,
             overlaps: None,
             arriving: None,
+            rare: None,
             is_stalled: false,
             has_lost: false,
             has_overrun: false,
@@ -146,12 +152,23 @@ impl Mqtt {
             is_bridge: false,
             is_sharing: false,
             wants_problems: true,
-            gaps: None,
             saved: 0,
             held_state: 0,
             held_at: 0,
-            notices: None,
         }
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    fn aliases_mut(&mut self) -> &mut Aliases {
+        self.rare_mut().aliases.get_or_insert_default()
+    }
+
+    /// With which subscription identifiers it asked to be notified of its gaps, and of what concerns its connection.
+    fn notified(&self) -> (Option<u32>, Option<u32>) {
+        self.rare.as_ref().map_or((None, None), |rare| (rare.gaps, rare.notices))
     }
 
     /// Which standard its packets follow, once that is known.
@@ -182,5 +199,13 @@ impl Mqtt {
     /// A text for a reason string, where the client wants those.
     fn problem<'a>(&self, text: &'a str) -> &'a str {
         if self.wants_problems { text } else { "" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_an_idle_connection_keeps_of_mqtt_is_small() {
+        assert!(size_of::<super::Mqtt>() <= 216, "{}", size_of::<super::Mqtt>());
     }
 }

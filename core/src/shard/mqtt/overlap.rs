@@ -108,7 +108,7 @@ impl Shard {
     /// A subscription begins after `began`: notes whether it overlaps another one of its client.
     pub(super) fn note_overlap(&mut self, id: u32, selector: &Selector, began: u64) {
         let Some(socket) = self.cursors.get(id).map(|cursor| cursor.connection) else { return };
-        let Ok(pattern) = Pattern::parse_levels(selector.text()) else { return };
+        let Ok(pattern) = Pattern::parse(selector.text()) else { return };
         // Also one that sits among ready packets may be asked for otherwise some day.
         let overlaps = !self.overlapping(socket, id, &pattern, true).is_empty();
         self.forget_overlap(socket, id);
@@ -198,7 +198,7 @@ impl Shard {
         }
         let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
         let stream = stream.filter(|stream| stream.wire == Wire::MqttParts);
-        let Some(Ok(pattern)) = stream.map(|stream| Pattern::parse_levels(&stream.name)) else { return Vec::new() };
+        let Some(Ok(pattern)) = stream.map(|stream| Pattern::parse(&stream.name)) else { return Vec::new() };
         let mut others = self.overlapping(socket, id, &pattern, false);
         others.retain(|&other| self.rank(socket, other) < self.rank(socket, id));
         others.sort_by_key(|&other| self.rank(socket, other));

@@ -2,20 +2,19 @@
 //! topic aliases, and what content is: JSON and text are seen as such on the other wires.
 use std::sync::Arc;
 
-use super::Aliases;
 use super::inbound::reason_of;
 use crate::codes::Code;
-use crate::command::Id;
+use crate::command::{Id, Numbered};
 use crate::holder::Holder;
 use crate::json;
 use crate::limits::Limits;
-use crate::message::{Draft, FromMqtt, Kind, NO_EXPIRY};
+use crate::message::{Draft, FromMqtt, Kind, NO_EXPIRY, fields};
 use crate::mqtt::{Carried, Fault, Publish, Qos, Reason, Version, is_bridge_state, subject_of};
-use crate::node::{NOBODY, Outcome};
+use crate::node::{NOBODY, Outcome, Received};
 use crate::rights::{Action, Verdict};
-use crate::shard::Shard;
 use crate::shard::access::ReplyRight;
 use crate::shard::session::Step;
+use crate::shard::{Shard, lock};
 use crate::subject;
 
 const PUBACK: u8 = 4;
@@ -28,7 +27,7 @@ impl Shard {
     pub(super) fn take_publish(&mut self, socket: u32, publish: &Publish<'_>) -> Result<Step, Fault> {
         if self.is_known(socket, publish)? {
             self.commit();
-            self.answer_publish(socket, PUBREC, publish.packet_id, Reason::SUCCESS, "");
+            self.answer_known(socket, publish.packet_id);
             return Ok(Step::Done);
         }
         let subject = self.subject_of_publish(socket, publish)?;
@@ -65,8 +64,8 @@ impl Shard {
         };
         let Some(connection) = self.connections.get(socket) else { return Ok(Step::Done) };
         let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
-        let mut draft =
-            draft_of(kind, publish.payload, &publish.carried, publish.qos, publish.is_retained, mqtt.serial);
+        let (flags, fields_max) = ((publish.qos, publish.is_retained), self.settings.limits.fields_max);
+        let mut draft = draft_of(kind, publish.payload, &publish.carried, flags, mqtt.serial, fields_max);
         draft.holder = Arc::clone(&access.holder);
         draft.connection = socket;
         draft.origin = if access.is_anonymous { self.origin(socket) } else { 0 };
@@ -74,6 +73,10 @@ impl Shard {
             .carried
             .response_topic
             .is_none_or(|topic| self.judge_subject(socket, Action::Publish, &subject_of(topic)) == Verdict::Allow);
+        if publish.qos == Qos::ExactlyOnce && mqtt.session_ms > 0 {
+            let number = u64::from(publish.packet_id);
+            draft.numbered = Some((Arc::clone(&mqtt.client_id), Numbered { number, floor: 0, is_again: false }));
+        }
         let id = match publish.qos {
             Qos::AtMostOnce => Id::None,
             qos => Id::Number(i64::from(publish.packet_id) | (qos as i64) << 16),
@@ -89,13 +92,15 @@ impl Shard {
         }
         let max = self.settings.limits.mqtt_receive_max;
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(false) };
-        if !publish.is_duplicate && mqtt.returned.contains(&publish.packet_id) {
+        if !publish.is_duplicate
+            && let Ok(place) = mqtt.find_received(publish.packet_id)
+            && mqtt.received.get(place).is_some_and(|one| one.is_returned)
+        {
             // A repeat over another connection says that it is one [MQTT-3.3.1-1]: this is another message, and the release of the one before was
             // lost with a node that was killed.
-            mqtt.returned.retain(|id| *id != publish.packet_id);
-            mqtt.received.retain(|id| *id != publish.packet_id);
+            mqtt.received.remove(place);
         }
-        if publish.qos == Qos::ExactlyOnce && mqtt.received.binary_search(&publish.packet_id).is_ok() {
+        if publish.qos == Qos::ExactlyOnce && mqtt.find_received(publish.packet_id).is_ok() {
             return Ok(true);
         }
         let count = mqtt.received.len() + usize::from(mqtt.unanswered);
@@ -113,8 +118,9 @@ impl Shard {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
         if publish.qos == Qos::AtLeastOnce {
             mqtt.unanswered = mqtt.unanswered.saturating_add(1);
-        } else if let Err(place) = mqtt.received.binary_search(&publish.packet_id) {
-            mqtt.received.insert(place, publish.packet_id);
+        } else if let Err(place) = mqtt.find_received(publish.packet_id) {
+            let (packet_id, arrival) = (publish.packet_id, Received::UNDER_WAY);
+            mqtt.received.insert(place, Received { packet_id, arrival, is_returned: false, is_kept: false });
         }
     }
 
@@ -124,7 +130,7 @@ impl Shard {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else {
             return Ok(String::new());
         };
-        let aliases = mqtt.aliases.get_or_insert_with(|| Box::new(Aliases::default()));
+        let aliases = mqtt.aliases_mut();
         if publish.topic.is_empty() {
             let known = aliases.theirs.get(&alias).map(|topic| subject_of(topic));
             return known.ok_or(Fault::protocol("the topic alias means nothing yet"));
@@ -152,7 +158,7 @@ impl Shard {
             }
             _ => return Ok(Err(Code::PublishForbidden)),
         }
-        if subject::check_topic(subject).is_err() {
+        if subject::check_subject(subject).is_err() {
             if publish.qos == Qos::AtMostOnce {
                 return Err(Fault::of(
                     Code::SubjectInvalid,
@@ -191,6 +197,7 @@ impl Shard {
         let outcome = match outcome {
             Outcome::Published { .. } => Ok(()),
             Outcome::Awaits { at, is_duplicate, arrival } => {
+                self.note_accepted(socket, id, *arrival);
                 self.hold_ack(socket, id, *at, *is_duplicate, *arrival);
                 return true;
             }
@@ -230,7 +237,7 @@ impl Shard {
         let is_silent = outcome.is_err_and(|code| is_plain && code != Code::DiskFailing && is_dropped(code));
         if outcome.is_err() && !is_silent {
             // The packet identifier is free: who sends the message again is not told that it had been taken.
-            if let Ok(place) = mqtt.received.binary_search(&packet_id) {
+            if let Ok(place) = mqtt.find_received(packet_id) {
                 mqtt.received.remove(place);
             }
         }
@@ -257,6 +264,7 @@ impl Shard {
                 self.answer_publish(socket, PUBACK, packet_id, reason, text);
             }
             Qos::ExactlyOnce => {
+                self.settle_received(socket, packet_id);
                 self.answer_publish(socket, PUBREC, packet_id, reason, text);
             }
         }
@@ -274,6 +282,13 @@ impl Shard {
         }
     }
 
+    fn answer_known(&mut self, socket: u32, packet_id: u16) {
+        if !self.waits_for_row(socket, packet_id) {
+            self.settle_received(socket, packet_id);
+            self.answer_publish(socket, PUBREC, packet_id, Reason::SUCCESS, "");
+        }
+    }
+
     fn answer_publish(&mut self, socket: u32, kind: u8, packet_id: u16, reason: Reason, text: &str) {
         self.say(socket, |mqtt, out| mqtt.writer.acknowledge(out, kind, packet_id, reason, mqtt.problem(text)));
     }
@@ -281,16 +296,25 @@ impl Shard {
     /// PUBREL: the identifier may be used for another message.
     pub(super) fn release_publish(&mut self, socket: u32, packet_id: u16) -> Step {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Step::Done };
-        mqtt.returned.retain(|id| *id != packet_id);
-        let reason = match mqtt.received.binary_search(&packet_id) {
+        let reason = match mqtt.find_received(packet_id) {
             Ok(place) => {
-                mqtt.received.remove(place);
+                let is_on_disk = mqtt.received.remove(place).is_on_disk();
                 if mqtt.received.is_empty() && mqtt.received.capacity() > 16 {
                     mqtt.received = Vec::new();
                 }
+                if is_on_disk {
+                    // The client may use the identifier for another message: that this one was released must not be forgotten.
+                    self.await_note(socket);
+                }
                 Reason::SUCCESS
             }
-            Err(_) => Reason::PACKET_ID_UNKNOWN,
+            Err(_) => {
+                if !mqtt.is_noted() && lock(&self.node).promises_disk_within("/**") {
+                    // An earlier connection of the session may have released it, and the disk may not know that yet.
+                    self.await_note(socket);
+                }
+                Reason::PACKET_ID_UNKNOWN
+            }
         };
         self.answer_publish(socket, PUBCOMP, packet_id, reason, "");
         Step::Done
@@ -331,13 +355,15 @@ pub(super) fn draft_of(
     kind: Kind,
     payload: &[u8],
     carried: &Carried<'_>,
-    qos: Qos,
-    is_retained: bool,
+    (qos, is_retained): (Qos, bool),
     publisher: u32,
+    fields_max: usize,
 ) -> Draft {
     let reply_to = carried.response_topic.map(subject_of).unwrap_or_default();
     let mqtt = FromMqtt { qos, publisher, expiry_s: carried.expiry_s.unwrap_or(NO_EXPIRY) };
-    let draft = Draft::new(kind, payload, &reply_to, Holder::nobody(), NOBODY);
+    let users = carried.users();
+    let held = if users.is_empty() { Vec::new() } else { fields::hold_last(users, fields_max) };
+    let draft = Draft::new(kind, payload, &reply_to, Holder::nobody(), NOBODY).with_fields(&held);
     let mut draft = draft.from_mqtt(mqtt, |out| carried.put_forwarded(out));
     draft.is_retained = Some(is_retained);
     // Retained and without content it takes the retained message away [MQTT-3.3.1-6].

@@ -23,16 +23,20 @@ impl Shard {
         let Restored { kept, cursors, lost, .. } = restored;
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) {
             mqtt.flight = Flight::resumed(kept.in_flight, kept.last_packet_id);
-            mqtt.returned = kept.received.clone();
             mqtt.received = kept.received;
-            (mqtt.gaps, mqtt.notices) = (kept.gaps, kept.notices);
+            mqtt.received.iter_mut().for_each(|one| one.is_returned = true);
+            if kept.gaps.is_some() || kept.notices.is_some() {
+                let rare = mqtt.rare_mut();
+                (rare.gaps, rare.notices) = (kept.gaps, kept.notices);
+            }
         }
+        self.await_resumed(socket);
         for (cursor, subscription) in cursors.iter().zip(&kept.subscriptions) {
             self.place_restored(socket, *cursor, subscription);
         }
         // Which overlap is known when all are there.
         for (cursor, subscription) in cursors.into_iter().zip(kept.subscriptions) {
-            if let (Some(cursor), Ok(selector)) = (cursor, Selector::parse_levels(&subscription.selector)) {
+            if let (Some(cursor), Ok(selector)) = (cursor, Selector::parse(&subscription.selector)) {
                 self.note_overlap(cursor, &selector, subscription.began);
                 self.inherit(socket, cursor, subscription.inherited);
             }

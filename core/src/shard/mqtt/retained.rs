@@ -86,7 +86,7 @@ impl Shard {
         if snapshot.last.arrival > bound {
             return Put::Passed;
         }
-        let Some(parts) = Parts::of(&snapshot.last).map(|parts| parts.with(snapshot.content())) else {
+        let Some(parts) = Parts::of_snapshot(&snapshot) else {
             return Put::Passed;
         };
         let mqtt = self.connections.get_mut(cursor.connection).and_then(|connection| connection.mqtt.as_mut());

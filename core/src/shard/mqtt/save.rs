@@ -23,9 +23,9 @@ impl Shard {
         if mqtt.stage != Stage::Open || std::mem::replace(&mut mqtt.saved, state) == state {
             return;
         }
-        let (id, session_ms) = (Arc::clone(&mqtt.client_key), mqtt.session_ms);
+        let (id, session_ms) = (Arc::clone(mqtt.client_key()), mqtt.session_ms);
         let (in_flight, last_packet_id) = mqtt.flight.show();
-        let (received, gaps, notices) = (mqtt.received.clone(), mqtt.gaps, mqtt.notices);
+        let (received, (gaps, notices)) = (mqtt.received.clone(), mqtt.notified());
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
         let mut node = lock(&self.node);
         let places = in_flight.iter().filter(|packet| packet.needs_message());
@@ -37,10 +37,10 @@ impl Shard {
     /// Notes the will of a client that has come.
     pub(super) fn save_will(&self, socket: u32) {
         let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        if let Some(mqtt) = mqtt.filter(|_| self.settings.journal.is_some())
+        if let Some(mqtt) = mqtt
             && let Some(will) = &mqtt.will
         {
-            lock(&self.node).save_will(&mqtt.client_key, self.connection_id(socket), will);
+            lock(&self.node).save_will(mqtt.client_key(), self.connection_id(socket), will);
         }
     }
 
@@ -49,7 +49,7 @@ impl Shard {
         let mut hasher = DefaultHasher::new();
         let Some(connection) = self.connections.get(socket) else { return 0 };
         let Some(mqtt) = connection.mqtt.as_ref() else { return 0 };
-        (mqtt.session_ms, &mqtt.received, mqtt.gaps, mqtt.notices).hash(&mut hasher);
+        (mqtt.session_ms, &mqtt.received, mqtt.notified()).hash(&mut hasher);
         mqtt.flight.hash_state(&mut hasher);
         let step = (self.settings.limits.index_entries_max as u64 / SHARE).max(1);
         (self.arrived / step).hash(&mut hasher);

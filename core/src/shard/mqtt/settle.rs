@@ -22,12 +22,20 @@ impl Shard {
     pub(super) fn take_pubrec(&mut self, socket: u32, packet: &Acknowledge) -> Result<Step, Fault> {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return Ok(Step::Done) };
         let is_failure = packet.reason.is_failure();
-        self.dealing.settled.extend(mqtt.flight.dealt(packet.packet_id));
+        let is_on_disk = mqtt.flight.is_on_disk(packet.packet_id);
+        let dealt = mqtt.flight.dealt(packet.packet_id);
+        if is_on_disk && dealt.is_some() {
+            mqtt.on_disk_mut().has_settled = true;
+        }
+        self.dealing.settled.extend(dealt);
         let reason = match mqtt.flight.receive(packet.packet_id, is_failure) {
             Receipt::Wrong => return Err(Fault::protocol("PUBREC for a message of QoS 1")),
             Receipt::Taken => Reason::SUCCESS,
             Receipt::Unknown => Reason::PACKET_ID_UNKNOWN,
         };
+        if is_on_disk {
+            self.await_note(socket);
+        }
         if is_failure {
             self.go_on_sending(socket);
         } else {

@@ -2,6 +2,7 @@
 //! each, to whoever can take more. Where the group stands is the node's; what a lost member had not settled goes back there.
 use std::sync::Arc;
 
+use super::Waiting;
 use super::deliver::{Put, Wanted};
 use super::parts::Parts;
 use crate::codec::Wire;
@@ -25,6 +26,8 @@ pub(in crate::shard) struct Dealing {
     pub(in crate::shard) streams: Vec<u32>,
     /// Messages that a member has settled or was not to have: their groups and arrivals.
     pub(super) settled: Vec<(u32, u64)>,
+    /// Connections that say nothing before the disk has caught up.
+    pub(super) disk_waits: Waiting,
 }
 
 /// A message by its log, number and arrival.
@@ -64,8 +67,10 @@ impl Shard {
         let Share { group, selector, .. } = *share;
         self.may_hold(socket)?;
         self.ask_as(socket, node);
-        let pattern = Pattern::parse_levels(selector.text())?;
-        let number = node.join_group(self.index, group, &pattern);
+        let pattern = Pattern::parse(selector.text())?;
+        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+        let tenant = access.map_or_else(Arc::default, |access| Arc::clone(&access.holder.tenant));
+        let number = node.join_group(self.index, group, &pattern, &tenant);
         let stream = match self.shared.get(&number) {
             Some(stream) => *stream,
             None => match self.open_shared_stream(group, selector, number, node) {
@@ -207,7 +212,7 @@ impl Shard {
             let has_room = connection.mqtt.as_ref().is_some_and(|mqtt| cursor.options & 3 == 0 || mqtt.has_room());
             has_room
                 && connection.phase == Phase::Open
-                && !connection.is_blocked
+                && !connection.is_blocked()
                 && connection.private.len() < bytes_max
         };
         after.iter().chain(before).copied().filter(is_able).collect()

@@ -48,6 +48,8 @@ impl Shard {
             }
             codes.push(outcome.map_or_else(|code| reason_of(code).in_suback(), |qos| Reason(qos as u8)));
         }
+        // A client that hears so may be away before the node is killed.
+        self.await_subscribed(socket, packet.filters.iter().map(|filter| filter.filter));
         self.say(socket, |mqtt, out| {
             let is_plain = mqtt.writer.version == Version::V3;
             let code = |reason: &Reason| if is_plain && reason.is_failure() { 0x80 } else { reason.0 };
@@ -212,6 +214,7 @@ impl Shard {
             };
             codes.push(reason.0);
         }
+        self.await_subscribed(socket, packet.filters.iter().map(|filter| filter.filter));
         self.say(socket, |mqtt, out| mqtt.writer.unsuback(out, packet.packet_id, &codes));
         self.hold_stands(socket);
         self.save_session(socket);

@@ -4,6 +4,7 @@ use super::{Flight, Frames, Load};
 use crate::codes::Code;
 use crate::cursor::CursorState;
 use crate::position::Moment;
+use crate::shard::connection::Blocked;
 use crate::shard::{Outlet, Sending, Shard};
 
 impl Shard {
@@ -34,8 +35,9 @@ impl Shard {
                 connection.heard = now;
             }
             if count < flight.bytes {
-                let was_blocked = std::mem::replace(&mut connection.is_blocked, true);
-                self.counters.of(connection).slow_consumers += u64::from(!was_blocked);
+                let was_slow = connection.is_slow();
+                connection.blocked = Blocked::Socket;
+                self.counters.of(connection).slow_consumers += u64::from(!was_slow);
                 let counter = if count > 0 { &mut self.counters.short_sends } else { &mut self.counters.blocked_sends };
                 *counter += 1;
                 out.want_write(flight.connection);
@@ -92,18 +94,29 @@ impl Shard {
     }
 
     fn land_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, count: usize, out: &mut O) {
-        self.note_frames(&frames, count, out);
-        if let Some(connection) = self.connections.get(socket) {
-            self.counters.of(connection).messages_out += frames.messages_within(count);
-            let (gaps, dropped) = frames.too_large_within(count);
-            self.counters.count_too_large(connection, gaps, dropped);
-        }
+        self.count_frames(socket, &frames, count, out);
         if count < frames.bytes.len() {
             self.keep_rest(socket, &mut frames, count);
         } else if let Some(note) = frames.notes.last() {
             self.arrive(note.cursor);
         }
         self.recycle(frames);
+    }
+
+    /// Counts what a connection's socket took of its frames, or will take.
+    pub(in crate::shard) fn count_frames<O: Outlet>(
+        &mut self,
+        socket: u32,
+        frames: &Frames,
+        count: usize,
+        out: &mut O,
+    ) {
+        self.note_frames(frames, count, out);
+        if let Some(connection) = self.connections.get(socket) {
+            self.counters.of(connection).messages_out += frames.messages_within(count);
+            let (gaps, dropped) = frames.too_large_within(count);
+            self.counters.count_too_large(connection, gaps, dropped);
+        }
     }
 
     fn note_frames<O: Outlet>(&mut self, frames: &Frames, count: usize, out: &mut O) {

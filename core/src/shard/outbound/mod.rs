@@ -8,7 +8,7 @@ mod singles;
 pub(super) use frames::{Frames, Note, Passed};
 pub(super) use rest::Rest;
 
-use super::connection::Phase;
+use super::connection::{Blocked, Phase};
 use super::{Outlet, Sending, Shard};
 use crate::codec::Wire;
 use crate::codes::Code;
@@ -73,8 +73,8 @@ impl Shard {
         let Some(stream) = self.streams.get(id) else { return false };
         let Some((since, from)) = stream.held else { return true };
         let waiting = stream.window.as_ref().map_or(0, |w| w.head() - from);
-        self.now.mono_ms >= since + u64::from(stream.hold_ms)
-            || (stream.hold_bytes_max > 0 && waiting >= u64::from(stream.hold_bytes_max))
+        self.now.mono_ms >= since + u64::from(stream.batch_ms)
+            || (stream.batch_bytes_max > 0 && waiting >= u64::from(stream.batch_bytes_max))
     }
 
     /// Hands each cursor of a stream its slice, or notes that its connection has something to send.
@@ -109,7 +109,7 @@ impl Shard {
     fn awaits(&self, cursor_id: u32) -> Option<u32> {
         let cursor = self.cursors.get(cursor_id)?;
         let CursorState::Live(_) = cursor.stand else { return None };
-        (!self.connections.get(cursor.connection)?.is_blocked).then_some(cursor.connection)
+        (!self.connections.get(cursor.connection)?.is_blocked()).then_some(cursor.connection)
     }
 
     /// Sends the window's bytes from where a cursor stands to its segment's end.
@@ -144,6 +144,9 @@ impl Shard {
         if bytes == 0 {
             self.recycle(frames);
             return;
+        }
+        if self.is_ahead_of_disk(socket) {
+            return self.hold_frames(socket, frames, out);
         }
         let sending = out.send(socket, &frames.bytes, self.flights.len() as u32);
         self.launch(Flight { connection: socket, bytes, load: Load::Frames(frames) }, sending, out);
@@ -223,10 +226,11 @@ impl Shard {
                 continue;
             }
             connection.is_ready = false;
-            if !connection.is_blocked {
+            if !connection.is_blocked() {
                 self.serve(socket, out);
             }
         }
+        self.ask_for_disk(out);
         if self.flights.is_empty() {
             self.close_doomed(out);
             self.close_finished(out);
@@ -270,7 +274,7 @@ impl Shard {
             let (stream, id) = (cursor.stream, first);
             self.unlink_first(socket);
             self.send_slice(stream, id, socket, out);
-        } else {
+        } else if !self.is_put_off(socket) {
             self.gather(socket, out);
         }
     }
@@ -329,9 +333,22 @@ impl Shard {
 
     /// The socket takes bytes again.
     pub fn writable(&mut self, socket: u32) {
+        if self.is_waiting_for_disk(socket) {
+            self.end_block(socket, Blocked::Disk);
+        } else {
+            self.unblock(socket);
+        }
+    }
+
+    fn end_block(&mut self, socket: u32, left: Blocked) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        self.counters.of(connection).slow_consumers -= u64::from(connection.is_blocked);
-        connection.is_blocked = false;
+        self.counters.of(connection).slow_consumers -= u64::from(connection.is_slow());
+        connection.blocked = left;
+    }
+
+    /// Nothing holds a connection's frames back any more.
+    pub(in crate::shard) fn unblock(&mut self, socket: u32) {
+        self.end_block(socket, Blocked::Free);
         self.stir(socket);
     }
 }

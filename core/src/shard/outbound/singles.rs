@@ -24,7 +24,9 @@ impl Shard {
         let Some(socket) = run.first().map(|single| single.connection) else { return };
         let mut frames = self.buffer();
         let Some(connection) = self.connections.get_mut(socket) else { return };
-        let is_free = !connection.is_blocked && !connection.is_sending && !connection.has_rest;
+        let is_free = !connection.is_blocked() && !connection.is_sending && !connection.has_rest;
+        let is_free = is_free && !self.is_put_off(socket);
+        let Some(connection) = self.connections.get_mut(socket) else { return };
         if is_free {
             std::mem::swap(&mut frames.bytes, &mut connection.private);
             frames.private = frames.bytes.len();

@@ -45,14 +45,19 @@ impl Shard {
         self.detach(publisher.and_then(|publisher| publisher.scope));
     }
 
-    /// Under whom a publish of this connection is numbered.
-    pub(in crate::shard) fn publisher_of(&self, socket: u32) -> Result<Arc<str>, Refusal> {
+    /// Under whom a publish is numbered: over HTTP it names its publisher, on other connections `connect` has.
+    pub(in crate::shard) fn publisher_of(&self, socket: u32, named: Option<&str>) -> Result<Arc<str>, Refusal> {
+        if let Some(name) = named {
+            return Ok(name.into());
+        }
         let papers = self.connections.get(socket).and_then(|connection| connection.papers.as_ref());
         papers
             .and_then(|papers| papers.publisher.as_ref())
             .filter(|publisher| publisher.scope.is_some())
             .map(|publisher| Arc::clone(&publisher.name))
-            .ok_or_else(|| Refusal::new(Code::FieldInvalid, "number: this connection has no publisher"))
+            .ok_or_else(|| {
+                Refusal::new(Code::FieldInvalid, "number needs a publisher: of connect, or over HTTP beside it")
+            })
     }
 
     fn detach(&mut self, scope: Option<u128>) {

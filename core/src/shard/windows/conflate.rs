@@ -101,8 +101,8 @@ impl Settings {
         let best = covering.filter(|(other, _)| other.covers(pattern)).max_by(|a, b| a.0.compare_specificity(&b.0));
         if let Some((_, settings)) = best {
             stream.conflates_slow = settings.conflate_when_slow.unwrap_or(false);
-            stream.hold_ms = settings.hold_ms.unwrap_or(0);
-            stream.hold_bytes_max = settings.hold_bytes_max.unwrap_or(0);
+            stream.batch_ms = settings.batch_ms.unwrap_or(0);
+            stream.batch_bytes_max = settings.batch_bytes_max.unwrap_or(0);
         }
     }
 }

@@ -6,6 +6,7 @@ mod shared;
 mod subscriptions;
 
 use crate::mqtt::{come, connect, listeners, packet, text};
+use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
 use godwit_core::journal::{AccessKind, DeliveryRow, LatencyRow, Range, Rows};
 use godwit_core::node::Progress;
@@ -103,7 +104,7 @@ fn check_readers(rows: Vec<DeliveryRow>, is_whole: bool) -> Result<u64, TestCase
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded(64))]
 
     #[test]
     fn ranges_follow_one_another_and_hold_what_was_handed_over_or_told_missing(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{deliveries, journaling};
 use crate::mqtt::{come, connect, listeners, packet, subscribe};
+use crate::world::seeds::seeded;
 use crate::world::{Place, World};
 use godwit_core::journal::{DeliveryRow, KeptMessage, Range};
 use godwit_core::node::PastRun;
@@ -95,7 +96,7 @@ impl Life {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(seeded(128))]
 
     #[test]
     fn a_group_is_dealt_each_message_of_its_ranges_once_or_it_is_told_missing(
@@ -158,7 +159,7 @@ fn after_a_restart_a_group_goes_on_where_it_stood() {
         life.world.gone(place);
         life.world.turn(0);
     }
-    let notes = life.world.node.lock().unwrap().take_notes();
+    let notes = life.world.take_notes();
     let mut next = Life::new(1_000);
     let now = next.world.now;
     {

@@ -8,7 +8,7 @@ use godwit_core::codes::Code;
 use godwit_core::holder::{Holder, Revoked};
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::{Rights, Rule};
-use godwit_core::settings::{RuleSettings, Settings};
+use godwit_core::settings::{JournalSettings, RuleSettings, Settings};
 
 fn rule(pattern: &str, actions: &str, verdict: &str) -> RuleSettings {
     RuleSettings { pattern: pattern.into(), actions: actions.into(), verdict: verdict.into() }
@@ -276,4 +276,47 @@ fn a_shard_that_gave_up_gives_back_the_places_of_its_sessions() {
     node.abandon(0);
     node.sweep(world.now);
     assert_eq!(node.totals().mqtt_sessions, 0);
+}
+
+#[test]
+fn the_wills_of_a_shard_that_gave_up_are_published_with_a_journal_and_without() {
+    for has_journal in [false, true] {
+        let mut settings = settings();
+        settings.journal = has_journal.then(JournalSettings::default);
+        let mut world = World::new(settings, 2, false);
+        come(&mut world, 1, &connect_with("c", true), &all());
+        world.node.lock().unwrap().abandon(0);
+        for _ in 0..20 {
+            world.advance(500);
+            world.turn(1);
+        }
+        let node = world.node.lock().unwrap();
+        let snapshot = node.snapshot(node.find("/will").expect("is published"), world.now);
+        assert_eq!(snapshot.as_ref().map(|snapshot| snapshot.content()), None, "it was not retained");
+        assert_eq!(node.totals().accepted, 1, "once");
+    }
+}
+
+#[test]
+fn who_comes_before_the_sweep_leaves_no_will_of_a_shard_that_gave_up_behind() {
+    let mut world = World::new(settings(), 2, false);
+    let listener = world.connect(1);
+    assert_eq!(world.ask(listener, r#"{"id":1,"subscribe":"/will"}"#)[0]["ok"], "subscribed");
+    come(&mut world, 1, &connect_with("c", true), &all());
+    world.node.lock().unwrap().abandon(0);
+    let place = world.accept_from(1, ([127, 0, 0, 1], 4000).into(), 1);
+    world.bytes(place, &connect_with("c", false));
+    world.turn(1);
+    let connection = question(&mut world).expect("a question");
+    world.order(1, grant(connection, &all()));
+    world.turn(1);
+    let heard = world.heard(listener);
+    assert_eq!(heard.iter().filter(|line| line["text"] == "gone").count(), 1, "{heard:?}");
+    world.gone(place);
+    for _ in 0..20 {
+        world.advance(500);
+        world.turn(1);
+    }
+    let heard = world.heard(listener);
+    assert!(!heard.iter().any(|line| line["text"] == "gone"), "the second connection had no will: {heard:?}");
 }

@@ -44,12 +44,24 @@ pub(super) struct End {
     input: Vec<u8>,
     pub(super) is_connected: bool,
     has_connected: bool,
+    /// The node has promised it something that outlives the node.
+    pub(super) is_promised: bool,
+    pub(super) has_crashed: bool,
 }
 
 impl End {
     pub(super) fn new(name: &str, is_five: bool) -> Self {
         let name = name.to_owned();
-        Self { name, is_five, place: None, input: Vec::new(), is_connected: false, has_connected: false }
+        Self {
+            name,
+            is_five,
+            place: None,
+            input: Vec::new(),
+            is_connected: false,
+            has_connected: false,
+            is_promised: false,
+            has_crashed: false,
+        }
     }
 
     /// Comes, to any shard; what it had before is given up without a word, or is still there to be taken over.
@@ -61,6 +73,13 @@ impl End {
         let place = come(world, shard, &connect(&self.name, self.is_five));
         (self.place, self.is_connected) = (Some(place), false);
         self.input.clear();
+    }
+
+    /// Comes to a node that was killed and has begun again.
+    pub(super) fn return_after_crash(&mut self, world: &mut World, random: &mut Random) {
+        (self.place, self.has_connected) = (None, self.has_connected && self.is_promised);
+        self.has_crashed = true;
+        self.come(world, random);
     }
 
     pub(super) fn say(&self, world: &mut World, bytes: &[u8]) {
@@ -85,6 +104,7 @@ impl End {
             self.input.drain(..end);
         }
         for (first, body) in &packets {
+            self.is_promised |= matches!(*first, 0x50 | 0x90);
             if *first == 0x20 {
                 assert_eq!(body[1], 0, "{} is refused: {body:x?}", self.name);
                 assert!(body[0] == 1 || !self.has_connected, "{}: the session is gone", self.name);

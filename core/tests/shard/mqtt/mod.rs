@@ -3,7 +3,10 @@
 //! in order, at QoS 2 exactly once, through subscriptions that overlap as well, and that come and go. Each seed is one life; a failure
 //! names it.
 mod admit;
+mod crashes;
+mod disk;
 mod end;
+mod expiry;
 mod holder;
 mod overlap;
 mod owed;

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use super::admit::{come_as, connect_with};
 use super::{come, connect, listeners, packet, subscribe};
 use crate::world::{Place, World, open_settings};
+use godwit_core::holder::Holder;
 use godwit_core::report::Report;
 use godwit_core::settings::{PatternSettings, Settings};
 use serde_json::json;
@@ -289,4 +291,52 @@ fn a_walk_of_retained_messages_goes_on_where_it_was_and_live_messages_follow() {
     let count = |number: u32| got.iter().filter(|one| **one == number).count();
     let wanted = (0..20).chain([100]);
     assert!(wanted.clone().all(|number| (1..=2).contains(&count(number))), "{got:?}");
+}
+
+#[test]
+fn past_the_nodes_bound_the_tenant_with_most_skips_first() {
+    tenant_skips(|number| format!("t/{number}/#"), "c");
+}
+
+#[test]
+fn what_groups_are_owed_is_in_their_tenants_share() {
+    tenant_skips(|number| if number == 0 { "t/0/#".to_owned() } else { format!("$share/g/t/{number}/#") }, "$share");
+}
+
+/// A tenant is owed more in all than another, which is owed more once; those whose names begin so are to skip.
+fn tenant_skips(filter: impl Fn(usize) -> String, skips: &str) {
+    let mut world = World::new(
+        {
+            let mut settings = super::admit::settings();
+            (settings.limits.logs_bytes_max, settings.limits.mqtt_owed_node_bytes_max) = (4 << 20, 100_000);
+            (settings.limits.log_messages_max, settings.limits.log_age_ms_max) = (3, 200);
+            settings
+        },
+        1,
+        false,
+    );
+    // One identity of a tenant is owed more than any of another tenant, whose many are owed more together.
+    let lone = Holder::new("small", "authorizer", "one");
+    let many = (0..6).map(|number| Holder::new("large", "authorizer", &format!("{number}")));
+    let publisher = come_as(&mut world, Holder::new("", "authorizer", "p"), &connect_with("p", false));
+    for (number, holder) in std::iter::once(lone).chain(many).enumerate() {
+        let place = come_as(&mut world, holder, &connect_with(&format!("c{number}"), false));
+        subscribe_five(&mut world, place, &filter(number), 1);
+        world.gone(place);
+        for sent in 0..if number == 0 { 300_u32 } else { 250 } {
+            let topic = super::text(&format!("t/{number}/x"));
+            let body = [&topic[..], &[0, 1, 0], sent.to_string().as_bytes()].concat();
+            world.bytes(publisher, &packet(0x32, &body));
+        }
+        world.turn_all();
+    }
+    pass(&mut world, 20_000);
+    assert!(world.node.lock().unwrap().totals().owed_bytes <= 100_000);
+    let overdue = world.reports.iter().filter_map(|report| match report {
+        Report::MqttOverdue { name, .. } => Some(name.to_string()),
+        _ => None,
+    });
+    let overdue: Vec<String> = overdue.collect();
+    assert!(!overdue.is_empty() && overdue.iter().all(|name| name.starts_with(skips) && name != "c0"), "{overdue:?}");
+    assert!(missed(&world).is_empty());
 }

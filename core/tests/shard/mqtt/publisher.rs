@@ -10,7 +10,7 @@ use crate::world::World;
 pub(super) struct Outgoing {
     id: u16,
     topic: usize,
-    number: u32,
+    pub(super) number: u32,
     is_released: bool,
 }
 
@@ -36,7 +36,11 @@ impl Publisher {
     }
 
     pub(super) fn publish(&mut self, world: &mut World, topic: usize, number: u32) {
-        self.last_id = self.last_id % 60_000 + 1;
+        // Identifiers come again soon.
+        self.last_id = self.last_id % 40 + 1;
+        while self.under_way.iter().any(|one| one.id == self.last_id) {
+            self.last_id = self.last_id % 40 + 1;
+        }
         let one = Outgoing { id: self.last_id, topic, number, is_released: false };
         self.end.say(world, &self.bytes(&one, false));
         self.under_way.push_back(one);

@@ -88,3 +88,65 @@ fn a_shared_subscription_takes_a_subject_of_its_holders_share() {
     });
     assert_eq!(refused.count(), 20);
 }
+
+/// How many of so many subscriptions an identity is granted over one more session, which then is left.
+fn subscribe_and_leave(world: &mut World, identity: &str, client: &str, count: usize) -> usize {
+    let (place, reason) = come(world, identity, client);
+    assert_eq!(reason, 0);
+    let granted = (0..count).filter(|number| {
+        let filter = subscribe(&[(&format!("w/{client}/{number}"), 1)]);
+        world.bytes(place, &packet(0x82, &[&filter[2..4], &[0], &filter[4..]].concat()));
+        world.turn_all();
+        taken(world, place).last().is_some_and(|code| *code <= 2)
+    });
+    let granted = granted.count();
+    world.gone(place);
+    world.turn_all();
+    granted
+}
+
+#[test]
+fn sessions_that_are_away_count_with_their_identity_and_can_all_be_resumed() {
+    let mut limited = settings();
+    limited.limits.subscriptions_per_identity_max = 50;
+    let mut world = World::new(limited.clone(), 1, false);
+    let granted: usize = (0..40).map(|number| subscribe_and_leave(&mut world, "ann", &format!("a{number}"), 30)).sum();
+    assert_eq!(granted, 50, "of 1,200 over 40 sessions");
+    assert_eq!(subscribe_and_leave(&mut world, "bob", "b", 30), 30, "others have their own");
+    for client in ["a0", "a1"] {
+        let place = come_as(&mut world, Holder::new("", "authorizer", "ann"), &connect_with(client, false));
+        assert_eq!(taken(&mut world, place)[2..4], [1, 0], "{client}");
+        world.gone(place);
+        world.turn_all();
+    }
+    // a clean start ends the session of 30
+    let mut clean = connect_with("a0", false);
+    clean[9] |= 2;
+    let place = come_as(&mut world, Holder::new("", "authorizer", "ann"), &clean);
+    assert_eq!(taken(&mut world, place)[2..4], [0, 0]);
+    assert_eq!(subscribe_and_leave(&mut world, "ann", "new", 60), 30);
+}
+
+#[test]
+fn a_quota_that_is_turned_on_or_lowered_counts_who_is_away_and_each_can_come_back() {
+    let mut world = World::new(settings(), 1, false);
+    for client in ["1", "2", "3"] {
+        assert_eq!(subscribe_and_leave(&mut world, "ann", client, 30), 30);
+    }
+    let mut limited = settings();
+    limited.limits.subscriptions_per_identity_max = 50;
+    world.order(0, Order::Configure(Arc::new(limited.clone())));
+    world.node.lock().unwrap().configure(&limited);
+    world.turn_all();
+    assert_eq!(subscribe_and_leave(&mut world, "ann", "4", 30), 0, "90 of 50 are there");
+    let holder = || Holder::new("", "authorizer", "ann");
+    let first = come_as(&mut world, holder(), &connect_with("1", false));
+    assert_eq!(taken(&mut world, first)[2..4], [1, 0]);
+    let second = come_as(&mut world, holder(), &connect_with("2", false));
+    assert_eq!(taken(&mut world, second)[2..4], [0, 0x97], "two of them are more than 50");
+    world.gone(first);
+    world.gone(second);
+    world.turn_all();
+    let second = come_as(&mut world, holder(), &connect_with("2", false));
+    assert_eq!(taken(&mut world, second)[2..4], [1, 0], "it was kept whole");
+}

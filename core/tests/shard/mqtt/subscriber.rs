@@ -102,14 +102,15 @@ impl Subscriber {
         let got = self.got.entry(topic).or_default();
         let is_new = qos == 1 || self.received.insert(id);
         let is_known = got.contains(&number);
-        if qos == 1 && first & 8 != 0 && is_known {
+        if qos == 1 && is_known && (first & 8 != 0 || self.end.has_crashed) {
             // Sent again: it may have been taken before.
         } else if is_new {
             assert!(
                 !is_known && (self.is_raised || got.last().is_none_or(|&last| last < number)),
-                "{} {}: {number} after {got:?}",
+                "{} {}: {number} after {got:?} (first byte {first:x}, identifier {id}, crashed {})",
                 self.end.name,
-                TOPICS[topic]
+                TOPICS[topic],
+                self.end.has_crashed
             );
             got.push(number);
         }

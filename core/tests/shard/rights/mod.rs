@@ -1,5 +1,7 @@
 //! What the rules leave to the server: paid before it is asked, asked again when the answer is old, and where replies may be awaited.
+mod failures;
 mod notice;
+mod resubscribe;
 mod shares;
 
 use std::sync::Arc;

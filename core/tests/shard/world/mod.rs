@@ -9,7 +9,9 @@ pub(crate) mod events;
 pub(crate) mod operator;
 pub(crate) mod past;
 pub(crate) mod script;
+pub(crate) mod seeds;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -115,6 +117,9 @@ pub(crate) struct World {
     pub node: Arc<Mutex<Node>>,
     pub now: Now,
     pub reports: Vec<Report>,
+    /// The test says when notes are on the disk.
+    pub holds_notes: bool,
+    notes: BTreeMap<String, Option<String>>,
     shards: Vec<(Shard, Net)>,
 }
 
@@ -137,7 +142,14 @@ impl World {
                 (Shard::new(index, Arc::clone(&settings), Arc::clone(&node)), net)
             })
             .collect();
-        Self { node, now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 }, shards, reports: Vec::new() }
+        Self {
+            node,
+            now: Now { mono_ms: 1_000_000, wall_ms: 1_795_250_000_000 },
+            shards,
+            reports: Vec::new(),
+            holds_notes: false,
+            notes: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn advance(&mut self, ms: u64) {
@@ -251,6 +263,7 @@ impl World {
     /// One turn of one shard, and of those it wakes.
     pub(crate) fn turn(&mut self, shard: usize) {
         let wakes = self.turn_alone(shard);
+        let wakes = wakes | self.write_notes();
         for other in (0..self.shards.len()).filter(|other| wakes & (1 << other) != 0) {
             self.turn(other);
         }

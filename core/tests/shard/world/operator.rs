@@ -31,7 +31,7 @@ impl World {
 
     /// How many subscribers an operator is told that a subject has.
     pub(crate) fn subscribers(&self, subject: &str) -> u32 {
-        let pattern = Pattern::parse_levels(subject).expect("a subject");
+        let pattern = Pattern::parse(subject).expect("a subject");
         let (rows, _) = self.node.lock().expect("unpoisoned").subjects("", 1, Some(&pattern));
         rows.first().map_or(0, |row| row.subscribers)
     }

@@ -126,6 +126,25 @@ impl Past {
     }
 }
 
+impl World {
+    /// What somebody waits for is on the disk at once, unless the test says when; the shards to wake.
+    pub(super) fn write_notes(&mut self) -> u64 {
+        let mut node = self.node.lock().expect("unpoisoned");
+        if self.holds_notes || !node.wants_notes() {
+            return 0;
+        }
+        self.notes.append(&mut node.take_notes());
+        node.notes_synced()
+    }
+
+    /// What was noted since the last call.
+    pub(crate) fn take_notes(&mut self) -> std::collections::BTreeMap<String, Option<String>> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.append(&mut self.node.lock().expect("unpoisoned").take_notes());
+        notes
+    }
+}
+
 fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
     let message = &row.message;
     let at = message.at().expect("only guaranteed messages are written down");
@@ -133,6 +152,7 @@ fn keep(row: &MessageRow, run: u64, offset: u64) -> KeptMessage {
     (kept.arrival, kept.time_ms, kept.kind) = (message.arrival, message.time_ms, message.kind);
     (kept.is_retained, kept.qos, kept.is_mqtt, kept.expiry_s) =
         (message.is_retained, message.qos, row.is_mqtt, message.expiry_s);
+    (kept.holder, kept.numbered) = (row.holder.clone(), row.numbered.clone());
     (kept.is_patch, kept.is_removal) = (message.is_patch, message.is_removal);
     kept.carry(message.content(), message.reply_to().unwrap_or(""), message.carried())
 }

@@ -15,8 +15,8 @@ use crate::position::{Now, Position};
 /// What is known of a subject's snapshot from its newest rows.
 #[derive(Debug)]
 enum Base {
-    /// Nothing further back belongs to it.
-    Settled,
+    /// Nothing further back belongs to it; up to this arrival it was taken away.
+    Settled(u64),
     /// The union of its patches so far, and when the oldest of them came.
     Missing { union: Vec<u8>, time_ms: u64 },
 }
@@ -26,21 +26,49 @@ enum Base {
 pub(super) struct Bases(HashMap<Arc<str>, Base>);
 
 impl Bases {
-    pub(super) fn settle(&mut self, subject: &Arc<str>) {
-        self.0.insert(Arc::clone(subject), Base::Settled);
+    pub(super) fn settle(&mut self, subject: &Arc<str>, arrival: u64) {
+        self.0.insert(Arc::clone(subject), Base::Settled(arrival));
+    }
+
+    /// Up to which arrival a subject's snapshot was taken away; 0 it was not.
+    pub(super) fn settled_until(&self, subject: &str) -> u64 {
+        if let Some(Base::Settled(arrival)) = self.0.get(subject) { *arrival } else { 0 }
+    }
+
+    /// The patches whose base is missing; what is below them has been found.
+    pub(super) fn take_union(&mut self, subject: &str) -> Option<Vec<u8>> {
+        match self.0.remove(subject) {
+            Some(Base::Missing { union, .. }) => Some(union),
+            Some(base) => {
+                self.0.insert(Arc::from(subject), base);
+                None
+            }
+            None => None,
+        }
+    }
+
+    pub(super) fn forget(&mut self, subject: &str) {
+        self.0.remove(subject);
+    }
+
+    /// Subjects of which patches alone have come.
+    pub(super) fn take_missing(&mut self) -> Vec<Arc<str>> {
+        let is_missing =
+            |(subject, base): (&Arc<str>, &Base)| matches!(base, Base::Missing { .. }).then(|| Arc::clone(subject));
+        self.0.iter().filter_map(is_missing).collect()
     }
 
     /// Notes the next row that changes a snapshot; `has_state`: there is one already, which may be too old to be merged into.
     pub(super) fn note(&mut self, message: &Message, has_state: bool, is_old: bool) {
         if message.is_removal {
-            return self.settle(&message.subject);
+            return self.settle(&message.subject, message.arrival);
         }
         if !message.is_patch {
             self.0.remove(&message.subject);
             return;
         }
         match self.0.get_mut(&message.subject) {
-            Some(base) if is_old => *base = Base::Settled,
+            Some(base) if is_old => *base = Base::Settled(0),
             Some(Base::Missing { union, .. }) => {
                 *union = json::merge(union, message.content(), Nulls::Keep).unwrap_or_else(|| message.content().into());
             }
@@ -48,7 +76,7 @@ impl Bases {
                 let base = Base::Missing { union: message.content().into(), time_ms: message.time_ms };
                 self.0.insert(Arc::clone(&message.subject), base);
             }
-            Some(Base::Settled) | None => {}
+            Some(Base::Settled(_)) | None => {}
         }
     }
 }
@@ -57,7 +85,7 @@ impl Node {
     /// Whether a subject's snapshot needs a message from further back than the rows.
     pub fn needs_snapshot(&self, subject: &str) -> bool {
         match self.restoring.as_ref().and_then(|restoring| restoring.bases.0.get(subject)) {
-            Some(Base::Settled) => false,
+            Some(Base::Settled(_)) => false,
             Some(Base::Missing { .. }) => true,
             None => {
                 let log = self.names.find(subject).and_then(|id| self.names.get(id));
@@ -78,7 +106,7 @@ impl Node {
         if self.try_restore_snapshot(&mut restoring, kept, newest, now).is_none() {
             restoring.told.passed_over += 1;
             // What is older is not the state either.
-            restoring.bases.settle(&subject);
+            restoring.bases.settle(&subject, 0);
         }
         self.restoring = Some(restoring);
     }
@@ -130,10 +158,11 @@ impl Node {
             Some(id) => id,
             None => self.create_for_snapshot(restoring, &kept, newest)?,
         };
+        let is_on_disk = self.promises_disk(id);
         let log = self.names.get_mut(id)?;
         let (subject, at) = (Arc::clone(&log.subject), kept.sequence.min(log.base()));
         let mut message = kept.into_message(id);
-        (message.subject, message.sequence) = (subject, at.max(1));
+        (message.subject, message.sequence, message.is_on_disk) = (subject, at.max(1), is_on_disk);
         let message = Arc::new(message);
         log.latest.update(&message, &mut self.counts.snapshot_bytes);
         self.counts.snapshots += 1;
@@ -142,16 +171,17 @@ impl Node {
     }
 
     /// What the patches of a snapshot were merged into.
-    fn put_below(&mut self, kept: &KeptMessage, union: &[u8]) {
+    pub(super) fn put_below(&mut self, kept: &KeptMessage, union: &[u8]) {
         let old = if kept.kind == Kind::Json { kept.content() } else { b"" };
         let merged = json::merge(old, union, Nulls::Remove).unwrap_or_else(|| union.to_vec());
         if let Some(log) = self.names.find(&kept.subject).and_then(|id| self.names.get_mut(id)) {
-            log.latest.replace(merged, &mut self.counts.snapshot_bytes);
+            let fields = log.latest.fields().to_vec();
+            log.latest.replace(merged, &fields, &mut self.counts.snapshot_bytes);
         }
     }
 
     /// The log of a subject of which nothing but its snapshot comes back.
-    fn create_for_snapshot(
+    pub(super) fn create_for_snapshot(
         &mut self,
         restoring: &mut Restoring,
         kept: &KeptMessage,

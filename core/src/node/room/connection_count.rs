@@ -13,7 +13,7 @@ const ROW_BITS: u32 = ROW.trailing_zeros();
 
 /// The counts; shared by all shards of a node.
 #[derive(Clone, Debug)]
-pub struct Crowd(Arc<Counts>);
+pub struct ConnectionCount(Arc<Counts>);
 
 /// Where two addresses meet in both rows, each is counted as both: never as fewer than it has.
 type Addresses = Box<[[AtomicU32; ROW]; 2]>;
@@ -36,7 +36,7 @@ fn counts_in(addresses: &Addresses, address: u32) -> impl Iterator<Item = &Atomi
     addresses.iter().zip(places).filter_map(|(row, place)| row.get(place))
 }
 
-impl Default for Crowd {
+impl Default for ConnectionCount {
     fn default() -> Self {
         Self(Arc::new(Counts {
             all: AtomicUsize::new(0),
@@ -47,7 +47,7 @@ impl Default for Crowd {
     }
 }
 
-impl Crowd {
+impl ConnectionCount {
     /// One connection more of a shard's from an address (a hash; 0: one that has no share), unless there are `max` already or what is left
     /// is for others.
     pub(crate) fn enter(&self, shard: u8, max: usize, address: u32) -> bool {
@@ -124,44 +124,49 @@ mod tests {
 
     #[test]
     fn the_limit_is_of_all_shards_together() {
-        let crowd = Crowd::default();
-        assert!((0..3).all(|_| crowd.enter(0, 4, 7)) && crowd.enter(1, 4, 7));
-        assert!(!crowd.enter(0, 4, 7) && !crowd.enter(1, 4, 7));
-        crowd.leave(0, 7);
-        assert!(crowd.enter(1, 4, 7) && !crowd.enter(1, 4, 7));
-        crowd.leave_all(1);
-        assert!(crowd.enter(0, 4, 7) && crowd.enter(0, 4, 7) && !crowd.enter(0, 4, 7));
+        let connection_count = ConnectionCount::default();
+        assert!((0..3).all(|_| connection_count.enter(0, 4, 7)) && connection_count.enter(1, 4, 7));
+        assert!(!connection_count.enter(0, 4, 7) && !connection_count.enter(1, 4, 7));
+        connection_count.leave(0, 7);
+        assert!(connection_count.enter(1, 4, 7) && !connection_count.enter(1, 4, 7));
+        connection_count.leave_all(1);
+        assert!(connection_count.enter(0, 4, 7) && connection_count.enter(0, 4, 7) && !connection_count.enter(0, 4, 7));
     }
 
     #[test]
     fn a_shard_that_gives_up_gives_back_the_shares_of_its_addresses() {
-        let crowd = Crowd::default();
+        let connection_count = ConnectionCount::default();
         let (greedy, third) = (0x0123_4567, 0x0555_5555);
-        assert!((0..400).all(|_| crowd.enter(0, 1_000, greedy) && crowd.enter(1, 1_000, greedy)));
-        assert!(!crowd.enter(0, 1_000, greedy));
-        crowd.leave_all(1);
-        assert!((0..400).all(|_| crowd.enter(0, 1_000, third)));
+        assert!((0..400).all(|_| connection_count.enter(0, 1_000, greedy) && connection_count.enter(1, 1_000, greedy)));
+        assert!(!connection_count.enter(0, 1_000, greedy));
+        connection_count.leave_all(1);
+        assert!((0..400).all(|_| connection_count.enter(0, 1_000, third)));
         assert!((0..391).all(|_| {
-            crowd.leave(0, greedy);
+            connection_count.leave(0, greedy);
             true
         }));
-        assert!(crowd.enter(0, 1_000, greedy) && !crowd.enter(0, 300, greedy), "nine are left of this address");
+        assert!(
+            connection_count.enter(0, 1_000, greedy) && !connection_count.enter(0, 300, greedy),
+            "nine are left of this address"
+        );
     }
 
     #[test]
     fn the_last_fifth_is_for_addresses_with_few() {
-        let crowd = Crowd::default();
+        let connection_count = ConnectionCount::default();
         let (greedy, other, third) = (0x0123_4567, 0x0765_4321, 0x0555_5555);
-        assert_eq!((0..1_000).take_while(|_| crowd.enter(0, 1_000, greedy)).count(), 800);
-        assert_eq!((0..1_000).take_while(|_| crowd.enter(0, 1_000, other)).count(), 10);
-        assert!(crowd.enter(0, 1_000, 0), "who has no share is let in as long as there is room");
-        assert!(!crowd.move_address(0, 0, greedy, 1_000) && crowd.move_address(0, 0, third, 1_000));
-        crowd.leave(0, other);
-        assert!(crowd.enter(0, 1_000, other) && !crowd.enter(0, 1_000, other));
+        assert_eq!((0..1_000).take_while(|_| connection_count.enter(0, 1_000, greedy)).count(), 800);
+        assert_eq!((0..1_000).take_while(|_| connection_count.enter(0, 1_000, other)).count(), 10);
+        assert!(connection_count.enter(0, 1_000, 0), "who has no share is let in as long as there is room");
+        assert!(
+            !connection_count.move_address(0, 0, greedy, 1_000) && connection_count.move_address(0, 0, third, 1_000)
+        );
+        connection_count.leave(0, other);
+        assert!(connection_count.enter(0, 1_000, other) && !connection_count.enter(0, 1_000, other));
         assert!((0..400).all(|_| {
-            crowd.leave(0, greedy);
+            connection_count.leave(0, greedy);
             true
         }));
-        assert!(crowd.enter(0, 1_000, greedy));
+        assert!(connection_count.enter(0, 1_000, greedy));
     }
 }

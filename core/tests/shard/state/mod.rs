@@ -1,0 +1,2 @@
+//! What a subject has become, on every protocol.
+mod fields;
