@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use real::RealDisk;
+use rustix::io::Errno;
 
 /// What a journal asks of a disk. Every method may fail.
 pub trait Disk: Debug + Send + Sync {
@@ -40,6 +41,12 @@ pub trait Disk: Debug + Send + Sync {
 
     /// Makes sure that the folder's names outlast a power cut.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// Whether an error says nothing about the file: the process or the machine has no descriptors or no memory now.
+pub(crate) fn is_temporary(error: &io::Error) -> bool {
+    let is_named = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM));
+    is_named || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 /// A file that grows.

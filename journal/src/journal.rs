@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::Stream;
 use crate::beside;
-use crate::beside::seal::{Sealer, wall_ms};
+use crate::beside::seal::{Keep, Sealer, wall_ms};
 use crate::boot;
 use crate::catalog::Catalog;
 use crate::chain::read_chain;
@@ -18,8 +18,8 @@ use crate::lane::Closed;
 use crate::progress::Progress;
 use crate::queue::Queue;
 use crate::reader::Reader;
-use crate::recover::recover;
-use crate::runs::{Follows, RunRecord};
+use crate::recover::{Recovered, recover};
+use crate::runs::{Follows, RunRecord, choose_epoch};
 use crate::settings::{Retention, Settings};
 use crate::writer::{Moment, Writer};
 
@@ -34,6 +34,8 @@ pub struct Past {
     pub runs: Vec<RunRecord>,
     /// What this run follows; none where it is the first.
     pub follows: Option<Follows>,
+    /// The epoch that this run begins with: at least the one asked for.
+    pub epoch: u64,
     /// Messages behind the last one that is good are damaged.
     pub is_end_damaged: bool,
     /// What was found wrong and what was done about it: a sentence each, for the log.
@@ -93,6 +95,16 @@ impl Journal {
         disk: Arc<dyn Disk>,
         notify: impl Fn() + Send + 'static,
     ) -> Result<(Self, Past), OpenError> {
+        Self::open_keeping(settings, disk, notify, None)
+    }
+
+    /// The same; messages go once `keep` has kept the snapshots that they made.
+    pub fn open_keeping(
+        settings: &Settings,
+        disk: Arc<dyn Disk>,
+        notify: impl Fn() + Send + 'static,
+        keep: Option<Keep>,
+    ) -> Result<(Self, Past), OpenError> {
         disk.create_folder(&settings.directory)?;
         let lock = disk.lock(&settings.directory.join("lock"))?;
         let catalog = Catalog::new(&settings.directory, &settings.node);
@@ -100,23 +112,14 @@ impl Journal {
         for stream in Stream::ALL {
             catalog.lock(stream).check_format(&*disk)?; // of all, before anything of one is changed
         }
-        let sealer = Sealer { disk: Arc::clone(&disk), catalog: catalog.clone(), progress: progress.clone() };
+        let sealer = Sealer { disk: Arc::clone(&disk), catalog: catalog.clone(), progress: progress.clone(), keep };
         let was_cut = !boot::is_same(&*disk, &settings.directory);
         let mut recovered = Vec::with_capacity(Stream::ALL.len());
         for stream in Stream::ALL {
             recovered.push(recover(stream, &*disk, &catalog, was_cut)?);
         }
         let reader = Reader::new(&disk, &catalog, &progress);
-        let mut past = Past {
-            said: recovered.iter_mut().flat_map(|of| std::mem::take(&mut of.said)).collect(),
-            is_end_damaged: recovered
-                .iter()
-                .zip(Stream::ALL)
-                .any(|(of, stream)| of.is_end_damaged && stream == Stream::Messages),
-            ..Past::default()
-        };
-        past.runs = read_chain(&reader)?;
-        past.follows = find_last(&past.runs, &reader);
+        let past = find_past(settings, &mut recovered, &reader)?;
         let is_whole = past.follows.is_none_or(|follows| follows.is_clean) || !was_cut;
         for of in &mut recovered {
             of.settle(&*disk, &catalog, is_whole)?;
@@ -128,7 +131,8 @@ impl Journal {
         let next: Vec<u64> = recovered.iter().map(|of| of.next).collect();
         let damaged = recovered.iter().map(|of| of.damaged).sum();
         progress.add_damaged(damaged);
-        let mut writer = Writer::new(settings, &progress, &disk, &catalog, &next)?;
+        let of_run = Settings { epoch: past.epoch, ..settings.clone() };
+        let mut writer = Writer::new(&of_run, &progress, &disk, &catalog, &next)?;
         let clock = Clock::new();
         writer.begin(past.follows, clock.now());
         let queue = Queue::new(settings, progress.clone());
@@ -191,6 +195,19 @@ impl Drop for Journal {
 fn list_retention(settings: &Settings) -> Vec<(Stream, Retention)> {
     let find = |stream: Stream| settings.retention.get(stream.name()).map(|retention| (stream, *retention));
     Stream::ALL.into_iter().filter_map(find).collect()
+}
+
+/// What the files that were recovered say of earlier runs, and what this run begins with.
+fn find_past(settings: &Settings, recovered: &mut [Recovered], reader: &Reader) -> io::Result<Past> {
+    let runs = read_chain(reader)?;
+    let mut with_streams = recovered.iter().zip(Stream::ALL);
+    Ok(Past {
+        is_end_damaged: with_streams.any(|(of, stream)| of.is_end_damaged && stream == Stream::Messages),
+        said: recovered.iter_mut().flat_map(|of| std::mem::take(&mut of.said)).collect(),
+        follows: find_last(&runs, reader),
+        epoch: choose_epoch(settings.epoch, settings.run, &runs),
+        runs,
+    })
 }
 
 /// The run that this one follows: the last that began, and how far the journal holds it.

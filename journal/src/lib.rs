@@ -26,6 +26,7 @@ mod segment;
 mod settings;
 mod writer;
 
+pub use beside::seal::Keep;
 pub use catalog::{Manifest, Sealed};
 pub use check::{Checked, check};
 pub use encode::table::schema_of;

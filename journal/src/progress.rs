@@ -15,6 +15,7 @@ pub struct Progress(Arc<Shared>);
 struct Shared {
     journaled_arrival: AtomicU64,
     synced_arrival: AtomicU64,
+    feedback_synced: AtomicU64,
     hole_arrival: AtomicU64,
     is_failing: AtomicBool,
     failures: AtomicU64,
@@ -37,6 +38,16 @@ impl Progress {
     /// The messages up to this arrival are on the disk, but for those at or before `hole_arrival` that were dropped.
     pub fn synced_arrival(&self) -> u64 {
         self.0.synced_arrival.load(Ordering::Acquire)
+    }
+
+    /// Rows of the stream `feedback` that are on the disk, since start.
+    pub fn feedback_synced(&self) -> u64 {
+        self.0.feedback_synced.load(Ordering::Acquire)
+    }
+
+    /// How far each of those is that somebody may wait for.
+    pub(crate) fn reached(&self) -> (u64, u64, u64) {
+        (self.journaled_arrival(), self.synced_arrival(), self.feedback_synced())
     }
 
     /// The last arrival that was dropped because the disk failed and the queue was full; 0 none. Who waits for an
@@ -97,6 +108,10 @@ impl Progress {
 
     pub(crate) fn set_synced(&self, arrival: u64) {
         self.0.synced_arrival.fetch_max(arrival, Ordering::Release);
+    }
+
+    pub(crate) fn set_feedback_synced(&self, rows: u64) {
+        self.0.feedback_synced.fetch_max(rows, Ordering::Release);
     }
 
     pub(crate) fn add_hole(&self, arrival: u64) {

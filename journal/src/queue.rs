@@ -4,7 +4,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_core::journal::{AccessRow, DeliveryRow, LatencyRow, MessageRow, Rows, StatsRow};
+use godwit_core::journal::{AccessRow, DeliveryRow, FeedbackRow, LatencyRow, MessageRow, Rows, StatsRow};
 
 use crate::progress::Progress;
 use crate::settings::Settings;
@@ -51,6 +51,7 @@ pub(crate) struct Waiting {
     pub(crate) deliveries: Vec<DeliveryRow>,
     pub(crate) latency: Vec<LatencyRow>,
     pub(crate) stats: Vec<StatsRow>,
+    pub(crate) feedback: Vec<FeedbackRow>,
     pub(crate) lost: Vec<Lost>,
     /// A publisher waits for the disk.
     pub(crate) needs_disk: bool,
@@ -103,6 +104,7 @@ impl Queue {
             Rows::Deliveries(_) => Stream::Deliveries,
             Rows::Latency(_) => Stream::Latency,
             Rows::Stats(_) => Stream::Stats,
+            Rows::Feedback(_) => Stream::Feedback,
         };
         let (bytes, count) = (rows.cost_bytes(), rows.len() as u64);
         if count == 0 {
@@ -122,6 +124,7 @@ impl Queue {
             Rows::Deliveries(mut rows) => state.waiting.deliveries.append(&mut rows),
             Rows::Latency(mut rows) => state.waiting.latency.append(&mut rows),
             Rows::Stats(mut rows) => state.waiting.stats.append(&mut rows),
+            Rows::Feedback(mut rows) => state.waiting.feedback.append(&mut rows),
         }
         state.is_urgent |= state.waiting.bytes[stream as usize] >= WRITE_BYTES;
         let is_first = state.rows_since.is_none();

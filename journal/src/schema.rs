@@ -6,19 +6,19 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Stream {
-    /// Every guaranteed message that was accepted, in the order of acceptance. A standard message has no position and is not here.
+    /// Every persistent message that was accepted, in the order of acceptance. At-most-once messages have no position and are not recorded.
     Messages,
-    /// Who came, what they asked to hear, and how they left.
+    /// Connections, refusals, subscriptions, and their ends.
     Access,
-    /// What was handed to the kernel for whom, as ranges: one row for each connection, selector and flush, and never one for each message. A row never spans two epochs. Of a shared subscription of MQTT (`$share`) the rows are its group's: each message of the range went to one of its members, which of them is not written down.
+    /// What was passed to the kernel for whom, as ranges: one row for each connection, selector and flush, never one for each message. A row never spans two epochs. For a shared MQTT subscription (`$share`) the rows belong to the group: each message of the range was sent to one of its members, which is not recorded.
     Deliveries,
     /// How long messages took from acceptance until the kernel had them: a histogram for each selector and period.
     Latency,
     /// The metrics of /v1/stats: one row for each metric, scope and window.
     Stats,
-    /// What the node knows of its own runs: when each began and what it follows, when it ended, and rows that a failing disk made it lose.
+    /// The node's runs: when each began and which run it follows, when it ended, and rows lost to a failing disk.
     Runs,
-    /// What became of a message on its way to a recipient outside of the node. No node writes this stream yet; its fields are settled so that jobs can be.
+    /// The result of each delivery of a notification. Dispatch writes a row for each delivery of each event of its feed, under the node name NODE-dispatch, in its own journal: DIR/dispatch/journal.
     Feedback,
 }
 
@@ -81,7 +81,7 @@ const fn field(name: &'static str, kind: Type, is_nullable: bool) -> Field {
     Field { name, kind, is_nullable }
 }
 
-static MESSAGES: [Field; 21] = [
+static MESSAGES: [Field; 22] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
@@ -102,6 +102,7 @@ static MESSAGES: [Field; 21] = [
     field("authority", Type::String, true),
     field("publisher_id", Type::String, true),
     field("publisher_number", Type::Int64, true),
+    field("fields", Type::String, true),
     field("crc", Type::Int64, false),
 ];
 
@@ -204,24 +205,25 @@ static RUNS: [Field; 16] = [
     field("crc", Type::Int64, false),
 ];
 
-static FEEDBACK: [Field; 19] = [
+static FEEDBACK: [Field; 20] = [
     field("node", Type::String, false),
     field("run", Type::String, false),
     field("tenant", Type::String, false),
     field("journal_offset", Type::Int64, false),
     field("time", Type::Timestamp, false),
     field("event", Type::String, false),
-    field("subject", Type::String, false),
-    field("epoch", Type::Int64, true),
-    field("sequence", Type::Int64, true),
-    field("recipient", Type::String, false),
+    field("notification", Type::String, false),
     field("receiver", Type::String, false),
+    field("address", Type::String, false),
     field("channel", Type::String, false),
+    field("state", Type::String, false),
     field("attempt", Type::Int32, false),
-    field("status", Type::String, false),
     field("reason", Type::String, true),
     field("accepted", Type::Timestamp, true),
-    field("provider_ms", Type::Int64, true),
-    field("cost_micros", Type::Int64, true),
+    field("provider", Type::String, true),
+    field("group_name", Type::String, true),
+    field("category", Type::String, true),
+    field("possible_duplicate", Type::Boolean, false),
+    field("segments", Type::Int32, true),
     field("crc", Type::Int64, false),
 ];

@@ -27,7 +27,7 @@ pub(crate) struct Writer {
     settings: Settings,
     progress: Progress,
     disk: Arc<dyn Disk>,
-    /// In the order of `Stream`, as far as a node writes them.
+    /// In the order of `Stream`. One that gets no rows leaves no file.
     lanes: Vec<Lane>,
     synced_ms: u64,
     probed_ms: u64,
@@ -43,9 +43,8 @@ impl Writer {
         next: &[u64],
     ) -> io::Result<Self> {
         let origin = Arc::new(Origin { node: settings.node.clone(), run: format!("{:x}", settings.run) });
-        let written = Stream::ALL.into_iter().filter(|stream| *stream != Stream::Feedback);
         let lane = |(stream, next): (Stream, &u64)| Lane::new(stream, &origin, disk, catalog, *next);
-        let mut lanes = written.zip(next).map(lane).collect::<io::Result<Vec<_>>>()?;
+        let mut lanes = Stream::ALL.into_iter().zip(next).map(lane).collect::<io::Result<Vec<_>>>()?;
         if let Some(messages) = lanes.first_mut() {
             messages.begin_rooms();
         }
@@ -99,6 +98,7 @@ impl Writer {
         self.take_rows(Stream::Deliveries, &waiting.deliveries);
         self.take_rows(Stream::Latency, &waiting.latency);
         self.take_rows(Stream::Stats, &waiting.stats);
+        self.take_rows(Stream::Feedback, &waiting.feedback);
         let reason = self.progress.reason();
         let lost: Vec<RunRow> = waiting.lost.iter().map(|lost| self.describe_loss(lost, reason.clone(), now)).collect();
         self.lane(Stream::Runs).take(&lost);
@@ -204,7 +204,7 @@ impl Writer {
     }
 
     fn tell(&mut self) -> bool {
-        let before = (self.progress.journaled_arrival(), self.progress.synced_arrival());
+        let before = self.progress.reached();
         let reason = self.lanes.iter().find_map(Lane::failure).map(str::to_owned);
         let is_news = self.progress.set_failing(reason.as_deref());
         if is_news && reason.is_some() {
@@ -213,11 +213,13 @@ impl Writer {
         let (journaled, synced) = self.lanes.first().map_or((0, 0), Lane::arrivals);
         self.progress.set_journaled(journaled);
         self.progress.set_synced(synced);
+        let held = self.lane(Stream::Feedback).held_rows();
+        self.progress.set_feedback_synced(self.progress.rows(Stream::Feedback) - held);
         self.progress.set_unsynced_bytes(self.held_bytes());
-        is_news || before != (self.progress.journaled_arrival(), self.progress.synced_arrival())
+        is_news || before != self.progress.reached()
     }
 
-    /// There is a lane for each written stream, in this order.
+    /// There is a lane for each stream, in this order.
     fn lane(&mut self, stream: Stream) -> &mut Lane {
         &mut self.lanes[stream as usize]
     }

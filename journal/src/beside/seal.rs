@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
@@ -16,10 +16,11 @@ use crate::catalog::{Catalog, Segments};
 use crate::decode::facts::Facts;
 use crate::decode::frames::Frames;
 use crate::decode::scan::{Wanted, read_head, scan};
-use crate::disk::{Append, Disk, beside, put, remove_if_there, write_all};
+use crate::disk::{Append, Disk, beside, is_temporary, put, remove_if_there, write_all};
 use crate::index::Builder;
 use crate::lane::Closed;
 use crate::progress::Progress;
+use crate::reader::Reader;
 use crate::segment::{FileName, to_io, write_options};
 use crate::settings::Retention;
 
@@ -36,12 +37,25 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Nothing is copied on a disk that has not so many times its size to spare: the last of it is for those whom publishers wait for.
 const FREE_TIMES: u64 = 2;
 
+/// Keeps the snapshots of subjects that rows up to an arrival made, before these rows go.
+#[derive(Clone)]
+pub struct Keep(pub Arc<KeepSnapshots>);
+
+type KeepSnapshots = dyn Fn(&[String], u64) -> io::Result<()> + Send + Sync;
+
+impl std::fmt::Debug for Keep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keep")
+    }
+}
+
 /// What sealing works on.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealer {
-    pub(crate) disk: std::sync::Arc<dyn Disk>,
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) catalog: Catalog,
     pub(crate) progress: Progress,
+    pub(crate) keep: Option<Keep>,
 }
 
 impl Sealer {
@@ -105,9 +119,36 @@ impl Sealer {
         put(&*self.disk, &path, &index.encode()?)
     }
 
-    /// Lets the oldest sealed segments go that are past a bound.
+    /// Lets the oldest sealed segments go that are past a bound; of messages, those whose snapshots are kept elsewhere.
     pub(crate) fn retain(&self, stream: Stream, retention: Retention, now_ms: u64) -> io::Result<()> {
-        let mut segments = self.catalog.lock(stream);
+        let mut gone = self.find_past(stream, retention, now_ms);
+        let mut kept = Ok(());
+        if stream == Stream::Messages {
+            let count = gone.iter().take_while(|(first, _)| {
+                kept = self.keep_snapshots(*first);
+                kept.is_ok()
+            });
+            let count = count.count();
+            gone.truncate(count);
+        }
+        self.let_go(stream, gone).and(kept)
+    }
+
+    /// A segment that cannot be read at all has no snapshot to keep. While the process has no descriptors or no memory to read it, it stays, and
+    /// the next call tries again.
+    fn keep_snapshots(&self, first: u64) -> io::Result<()> {
+        let Some(keep) = &self.keep else { return Ok(()) };
+        let reader = Reader::new(&self.disk, &self.catalog, &self.progress);
+        match reader.list_retained(first) {
+            Ok((subjects, until)) => keep.0(&subjects, until),
+            Err(error) if is_temporary(&error) => Err(error),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The oldest segments that are past a bound.
+    fn find_past(&self, stream: Stream, retention: Retention, now_ms: u64) -> Vec<(u64, u64)> {
+        let segments = self.catalog.lock(stream);
         let mut bytes: u64 = segments.manifest.segments.iter().map(|sealed| sealed.bytes).sum();
         let mut gone = Vec::new();
         for sealed in &segments.manifest.segments {
@@ -120,6 +161,11 @@ impl Sealer {
             bytes -= sealed.bytes;
             gone.push((sealed.first, sealed.next));
         }
+        gone
+    }
+
+    fn let_go(&self, stream: Stream, gone: Vec<(u64, u64)>) -> io::Result<()> {
+        let mut segments = self.catalog.lock(stream);
         let Some(&(_, kept_from)) = gone.last() else { return Ok(()) };
         segments.manifest.segments.drain(..gone.len());
         segments.raise_first(kept_from);

@@ -175,6 +175,18 @@ impl<'a> Frames<'a> {
         Ok((behind.frame.is_none(), behind.end))
     }
 
+    /// Where the last byte of this range ends that is not zero; its beginning where all are.
+    pub(crate) fn find_written_end(&mut self, at: u64, end: u64) -> io::Result<u64> {
+        let (mut place, mut found) = (at, at);
+        while place < end {
+            let step = (end - place).min(ZEROS.len() as u64);
+            let Some(bytes) = self.bytes(place, step as usize)? else { break };
+            found = bytes.iter().rposition(|byte| *byte != 0).map_or(found, |last| place + last as u64 + 1);
+            place += step;
+        }
+        Ok(found)
+    }
+
     /// Description and body of a frame.
     pub(crate) fn read(&mut self, frame: &Frame) -> io::Result<Option<Buffer>> {
         Ok(self.bytes(frame.at, frame.head_bytes + frame.body_bytes)?.map(Buffer::from))

@@ -6,7 +6,7 @@ use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, StringArray};
 use godwit_core::holder::Holder;
 use godwit_core::journal::KeptMessage;
-use godwit_core::message::{Kind, NO_EXPIRY};
+use godwit_core::message::{Kind, NO_EXPIRY, fields};
 use godwit_core::mqtt::Qos;
 use godwit_core::position::Position;
 
@@ -33,9 +33,10 @@ pub(crate) struct Messages<'a> {
     reply_to: &'a StringArray,
     expiry: &'a Int64Array,
     properties: &'a BinaryArray,
-    /// Older segments have neither.
+    /// Older segments have none of these.
     publisher_id: Option<&'a StringArray>,
     publisher_number: Option<&'a Int64Array>,
+    fields: Option<&'a StringArray>,
     last_subject: Option<Arc<str>>,
     last_publisher: Option<Arc<str>>,
     last_holder: Option<Arc<Holder>>,
@@ -67,6 +68,7 @@ impl<'a> Messages<'a> {
             properties: bytes("properties")?,
             publisher_id: text("publisher_id"),
             publisher_number: number("publisher_number"),
+            fields: text("fields"),
             last_subject: None,
             last_publisher: None,
             last_holder: None,
@@ -139,7 +141,9 @@ impl<'a> Messages<'a> {
         kept.numbered = self.numbered(row);
         let reply_to = if self.reply_to.is_valid(row) { self.reply_to.value(row) } else { "" };
         let properties = if self.properties.is_valid(row) { self.properties.value(row) } else { &[] };
-        kept.carry(self.content.value(row), reply_to, properties)
+        let text = self.fields.filter(|column| column.is_valid(row)).map(|column| column.value(row));
+        let held = text.and_then(|text| fields::from_json(&serde_json::from_str(text).ok()?)).unwrap_or_default();
+        kept.carry_fields(self.content.value(row), reply_to, &held, properties)
     }
 }
 

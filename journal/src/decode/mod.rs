@@ -5,3 +5,5 @@ pub(crate) mod footer;
 pub(crate) mod frames;
 pub(crate) mod kept;
 pub(crate) mod scan;
+#[cfg(test)]
+mod vectors;

@@ -104,7 +104,7 @@ pub(crate) fn scan(
             return Ok(scan);
         }
     }
-    scan.torn_bytes = end.saturating_sub(scan.bytes);
+    scan.torn_bytes = frames.find_written_end(scan.bytes, end)?.saturating_sub(scan.bytes);
     Ok(scan)
 }
 
@@ -131,13 +131,19 @@ pub(crate) fn read_head(frames: &mut Frames<'_>, stream: Stream) -> io::Result<H
     Ok(Head { schema: schema.unwrap_or(ours), at: frame.end(), is_bent })
 }
 
-/// Whether a schema may be of an older or newer writer of the stream: what it shares with ours is the same, and it lacks nothing that
-/// always has a value.
+/// Whether a schema may be of an older or newer writer of the stream: the columns it shares with ours are the same, and it lacks none
+/// that always has a value. An older writer lacks columns and a newer one has more. A schema of which both is true has a damaged
+/// name: its column would be read as nulls.
 fn fits(schema: &SchemaRef, ours: &SchemaRef) -> bool {
-    ours.fields().iter().all(|our| match schema.field_with_name(our.name()) {
+    let mut lacking = 0;
+    let is_alike = ours.fields().iter().all(|our| match schema.field_with_name(our.name()) {
         Ok(field) => field.data_type() == our.data_type() && field.is_nullable() == our.is_nullable(),
-        Err(_) => our.is_nullable(),
-    })
+        Err(_) => {
+            lacking += 1;
+            our.is_nullable()
+        }
+    });
+    is_alike && (lacking == 0 || schema.fields().len() + lacking == ours.fields().len())
 }
 
 impl Scan {

@@ -1,7 +1,7 @@
 //! What stands in a row of each stream, field by field in the order of events.toml. Owns the meaning of a row's fields on the way
 //! in; `kept` owns it on the way out.
-use godwit_core::journal::{AccessRow, DeliveryRow, LatencyRow, MessageRow, Range, StatsRow};
-use godwit_core::message::{Kind, NO_EXPIRY};
+use godwit_core::journal::{AccessRow, DeliveryRow, FeedbackRow, LatencyRow, MessageRow, Range, StatsRow};
+use godwit_core::message::{Kind, NO_EXPIRY, fields};
 
 use crate::encode::table::Table;
 use crate::runs::RunRow;
@@ -92,6 +92,8 @@ impl Row for MessageRow {
         table.put(Some(&*self.holder.authority));
         table.put(self.numbered.as_ref().map(|(publisher, _)| &**publisher));
         table.put(self.numbered.as_ref().map(|(_, number)| *number));
+        let held = Some(message.fields()).filter(|held| !held.is_empty());
+        table.put(held.map(|held| fields::to_json(held).to_string()).as_deref());
     }
 }
 
@@ -203,6 +205,33 @@ impl Row for StatsRow {
         table.put(self.max);
         table.put(self.mean);
         table.put(self.deviation);
+    }
+}
+
+impl Row for FeedbackRow {
+    fn time_us(&self) -> u64 {
+        self.time_ms.saturating_mul(1_000)
+    }
+
+    fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    fn fill(&self, table: &mut Table) {
+        table.put(&*self.event);
+        table.put(&*self.notification);
+        table.put(&*self.receiver);
+        table.put(&*self.address);
+        table.put(&*self.channel);
+        table.put(&*self.state);
+        table.put(u64::from(self.attempt));
+        table.put(self.reason.as_deref());
+        table.put(self.accepted_ms.map(|accepted_ms| accepted_ms.saturating_mul(1_000)));
+        table.put(self.provider.as_deref());
+        table.put(self.group_name.as_deref());
+        table.put(self.category.as_deref());
+        table.put(self.possible_duplicate);
+        table.put(self.segments.map(u64::from));
     }
 }
 

@@ -141,13 +141,14 @@ impl Reader {
     }
 
     /// Of every subject that is in segments before `offset` and that `is_known` does not know, the newest messages there that made its
-    /// snapshot, down to the last that is no patch, and the position of its last there, where that is remembered. Newest first.
+    /// snapshot, down to the last that is no patch, and the position of its last there, where that is remembered. Newest first. Returns the last
+    /// positions of those of which no message there made a snapshot.
     pub fn load_snapshots(
         &self,
         offset: u64,
         is_known: &dyn Fn(&str) -> bool,
         each: &mut dyn FnMut(KeptMessage, Option<Position>),
-    ) -> io::Result<()> {
+    ) -> io::Result<HashMap<String, Position>> {
         let mut search = Snapshots::default();
         for source in self.sources(Stream::Messages).into_iter().rev() {
             if source.next > offset {
@@ -185,7 +186,23 @@ impl Reader {
                 state.into_iter().rev().for_each(|message| each(message, newest));
             }
         }
-        Ok(())
+        Ok(search.newest)
+    }
+
+    /// The subjects whose snapshots rows of a sealed segment changed, in no order, and its last arrival.
+    pub(crate) fn list_retained(&self, first: u64) -> io::Result<(Vec<String>, u64)> {
+        let sources = self.sources(Stream::Messages);
+        let Some(source) = sources.iter().find(|source| source.first == first && source.is_sealed) else {
+            return Ok((Vec::new(), 0));
+        };
+        let index = match self.index_of(source) {
+            Some(index) => index,
+            None => self.make_index(source)?,
+        };
+        let retained = index.entries().filter(|entry| entry.retained_offset.is_some());
+        let mut subjects: Vec<String> = retained.map(|entry| entry.subject).collect();
+        subjects.dedup();
+        Ok((subjects, source.arrivals.map_or(0, |(_, last)| last)))
     }
 
     /// What the index of a segment would hold that has none, or none that can be read.

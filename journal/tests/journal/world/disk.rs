@@ -46,6 +46,7 @@ struct State {
     /// Bytes that took the place of others.
     overwritten: u64,
     failed_syncs: u64,
+    failed_opens: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,6 +99,8 @@ pub(crate) struct Faults {
     pub(crate) fails_syncs: bool,
     /// Nothing can be made, renamed or removed, nor written.
     pub(crate) is_read_only: bool,
+    /// What every opening of a file says.
+    pub(crate) open_errno: Option<i32>,
     /// A write takes at most so many bytes.
     pub(crate) bytes_a_write: Option<usize>,
     /// Bytes that may still be written before every write is an input/output error.
@@ -111,6 +114,10 @@ impl SimulatedDisk {
 
     pub(crate) fn failed_syncs(&self) -> u64 {
         self.state().failed_syncs
+    }
+
+    pub(crate) fn failed_opens(&self) -> u64 {
+        self.state().failed_opens
     }
 
     /// Bytes that were written over others: room that was made ahead is in use.
@@ -198,6 +205,12 @@ impl SimulatedDisk {
     }
 
     fn file(&self, path: &Path) -> io::Result<File> {
+        let mut state = self.state();
+        if let Some(errno) = state.faults.open_errno {
+            state.failed_opens += 1;
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        drop(state);
         let number = *self.state().names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(File { disk: self.clone(), number })
     }
