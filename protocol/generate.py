@@ -2,12 +2,15 @@
 
 Run `python3 protocol/generate.py` to write, with `--check` to fail when a file is not what it would write, with `--freeze` to take
 new fields of events.toml into what its readers rely on. What is made from events.toml is in streams.py, for dispatch in dispatch.py.
-Standard library only. Invariant: the output depends on the three TOML files and on nothing else.
+Standard library only. Invariant: the output depends on the three TOML files and on nothing else. Where mkdocs is installed it also
+writes the reference pages (docs/reference.py).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -327,7 +330,7 @@ def outputs() -> dict[str, str]:
         "core/src/limits.rs": rust_limits(limits, fixed),
         "server/godwit/codes.py": python_codes(codes),
         "server/godwit/limits.py": python_limits(limits, fixed),
-        "client/src/codes.js": javascript_codes(codes),
+        "clients/javascript/src/codes.js": javascript_codes(codes),
         "journal/src/schema.rs": rust_schema(streams),
         "pipelines/src/godwit_pipelines/schemas.py": python_schemas(streams),
         "protocol/protocol.md": contract,
@@ -361,6 +364,10 @@ def main(arguments: list[str]) -> int:
             path.write_text(text, "utf-8")
     if stale:
         print(("not current, run `make generate`: " if "--check" in arguments else "written: ") + ", ".join(stale))
+    if (
+        "--check" not in arguments and importlib.util.find_spec("mkdocs") is not None
+    ):  # the reference pages depend on the same files
+        subprocess.run([sys.executable, "-m", "docs.reference"], cwd=ROOT, check=True)
     return 1 if stale and "--check" in arguments else 0
 
 

@@ -250,9 +250,9 @@ def describe_stream(stream: Stream) -> str:
         f"| `{field.name}` | {field.type.replace('<', '&lt;')} | {'yes' if field.null else ''} | {with_unit(field)} |\n"
         for field in stream.fields
     )
-    return f"""# The stream {stream.name}
+    return f"""# The table {stream.name}
 
-{stream.sentence} Where its files are and how to read them is told in [the journal](../../concepts/journal.md).
+{stream.sentence} Where its files are and how to read them is described in the [journal format](../../concepts/journal.md).
 
 | field | type | null | meaning |
 |---|---|---|---|
