@@ -5,7 +5,7 @@ Shapes of reports and orders are those of core/src/report.rs, each a tuple that 
 
 from typing import Any, final
 
-__all__ = ["Engine", "LoadGenerator", "check_journal"]
+__all__ = ["Engine", "FeedbackJournal", "LoadGenerator", "check_journal"]
 
 def check_journal(directory: str) -> list[dict[str, Any]]:
     """Every file of a journal: stream, file, first, next, rows, bytes, damaged, torn_bytes, lost, is_bent, is_missing, is_gap, is_whole.
@@ -39,7 +39,7 @@ class Engine:
         ("ask", connection, identity, action, selector, tenant, authority, is_background),
         ("connected", connection, identity, client, address, wire, tenant, authority),
         ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
-        ("disconnected", connection, code, duration_ms), ("refused", address, code, reason),
+        ("disconnected", connection, code, duration_ms), ("refused", address, code, reason, connection | 0, client),
         ("command_refused", connection, identity, address, code, reason, client, tenant, authority),
         ("drained",), ("shard_failed", shard, reason),
         ("journal", reason | None): the disk fails, or does no longer.
@@ -109,6 +109,19 @@ class Engine:
 
     def stop(self) -> None:
         """Ends the threads and closes what is open."""
+
+@final
+class FeedbackJournal:
+    """A journal of the stream `feedback`; its door is godwit.rows.feedback."""
+
+    def __new__(cls, directory: str, node: str, run: int, age_ms_max: int, bytes_max: int) -> FeedbackJournal:
+        """Begins a run; OSError where the directory cannot be used or another process has it."""
+
+    def write(self, rows: list[Any]) -> None:
+        """Returns when rows, each by the attributes of FeedbackRow in bridge/src/feedback.rs, are on the disk; OSError."""
+
+    def close(self) -> None:
+        """Ends the run."""
 
 @final
 class LoadGenerator:

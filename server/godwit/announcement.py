@@ -23,20 +23,20 @@ CERTIFICATE_LEFT = timedelta(days=7)
 def announce(config: Config, listening: Listening, admin: Address) -> None:
     log = read_logger()
     if listening.driver_reason:
-        log.info("driver_fell_back", driver=listening.driver, why=listening.driver_reason)
+        log.info("driver_fell_back", driver=listening.driver, reason=listening.driver_reason)
     log.info("node_started", client=str(listening.client), admin=str(admin), driver=listening.driver)
     if config.mqtt.enabled and listening.mqtt is None:
         address = str(config.mqtt.address)
-        log.warning("mqtt_disabled", why="the default MQTT port is taken", address=address, set="mqtt.address")
+        log.warning("mqtt_disabled", reason="the default MQTT port is taken", address=address, set="mqtt.address")
     if config.node.data_directory and listening.resumed is None:
-        log.info("journal_disabled", keeps="the epoch", not_kept="messages: they are gone when the node stops")
+        log.info("journal_disabled", effect="messages are lost when the node stops", set="journal.enabled")
     if listening.resumed is not None:
         said = listening.resumed.get("said", ())
         log.info("journal_opened", **{name: value for name, value in listening.resumed.items() if name != "said"})
         for what in said:
-            log.warning("journal_repaired", what=what)
+            log.warning("journal_repaired", repair=what)
     if config.access.mode == "none" and not is_loopback(listening.client.host):
-        log.warning("access_open", why="everybody who reaches the client port may publish", set="access.mode")
+        log.warning("access_open", effect="anyone who reaches the client port can publish", set="access.mode")
     for file in config.tls.certificate_files:
         _look_at_certificate(Path(file))
     if listening.driver == "readiness":

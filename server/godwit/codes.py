@@ -57,6 +57,7 @@ class Code(IntEnum):
     REPEAT_UNKNOWN = 4129
     SNAPSHOT_TOO_BIG = 4130
     SHARE_EXCEEDED = 4131
+    FIELDS_TOO_MANY = 4132
     REQUEST_MALFORMED = 4150
     PATH_UNKNOWN = 4151
     METHOD_FORBIDDEN = 4152
@@ -112,7 +113,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.DATA_UNSUPPORTED: CodeFacts(
         1003, "DataUnsupported", False, 415,
-        "A text frame came on the binary wire, or a binary frame on the JSON wire.",
+        "A text frame arrived on a binary connection, or a binary frame on a JSON connection.",
     ),
     Code.TEXT_INVALID: CodeFacts(
         1007, "TextInvalid", False, 400,
@@ -120,7 +121,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.POLICY_VIOLATED: CodeFacts(
         1008, "PolicyViolated", False, 403,
-        "The peer did something that is allowed once but not without end.",
+        "The peer exceeded an allowance of the protocol, such as too many pings.",
     ),
     Code.MESSAGE_TOO_BIG: CodeFacts(
         1009, "MessageTooBig", False, 413,
@@ -128,19 +129,19 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.PEER_INTERNAL_ERROR: CodeFacts(
         1011, "PeerInternalError", True, 500,
-        "The peer met a fault of its own.",
+        "The peer had an internal error.",
     ),
     Code.CLOSED_BY_OPERATOR: CodeFacts(
         4000, "ClosedByOperator", False, 403,
-        "An operator closed this connection and does not want it back.",
+        "An operator closed this connection; do not reconnect.",
     ),
     Code.CONNECT_MISSING: CodeFacts(
         4001, "ConnectMissing", False, 401,
-        "The first command was not `connect`, or none came within handshake_ms_max, where this listener asks for one.",
+        "This listener requires `connect` as the first command, within handshake_ms_max.",
     ),
     Code.TOKEN_INVALID: CodeFacts(
         4002, "TokenInvalid", False, 401,
-        "The token is not one this node accepts.",
+        "The token is not valid on this node.",
     ),
     Code.TOKEN_EXPIRED: CodeFacts(
         4003, "TokenExpired", False, 401,
@@ -160,19 +161,19 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.COMMAND_MALFORMED: CodeFacts(
         4100, "CommandMalformed", False, 400,
-        "What came is no command: bad JSON, a repeated key, no verb or more than one, or a bad id.",
+        "Malformed command: invalid JSON, duplicate key, missing or multiple verbs, or invalid id.",
     ),
     Code.SUBJECT_INVALID: CodeFacts(
         4101, "SubjectInvalid", False, 400,
-        "The name is no subject that this wire can use.",
+        "The name is not a valid subject.",
     ),
     Code.PATTERN_INVALID: CodeFacts(
         4102, "PatternInvalid", False, 400,
-        "The name is neither a subject nor a pattern.",
+        "The name is not a valid subject or pattern.",
     ),
     Code.COMMAND_UNKNOWN: CodeFacts(
         4103, "CommandUnknown", False, 400,
-        "The verb is not known.",
+        "The verb does not exist.",
     ),
     Code.FIELD_INVALID: CodeFacts(
         4104, "FieldInvalid", False, 400,
@@ -196,15 +197,15 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.POSITION_INVALID: CodeFacts(
         4109, "PositionInvalid", False, 400,
-        "`after` is no position, or no map of positions.",
+        "`after` is not a valid position or map of positions.",
     ),
     Code.RESUME_TOKEN_INVALID: CodeFacts(
         4110, "ResumeTokenInvalid", False, 400,
-        "`since` is no resume token of this server.",
+        "`since` is not a valid resume token of this server.",
     ),
     Code.SUBSCRIPTION_UNKNOWN: CodeFacts(
         4111, "SubscriptionUnknown", False, 404,
-        "There is no such subscription on this connection.",
+        "This subscription does not exist on this connection.",
     ),
     Code.SUBSCRIPTIONS_TOO_MANY: CodeFacts(
         4112, "SubscriptionsTooMany", False, 429,
@@ -212,15 +213,15 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.SUBSCRIBE_FORBIDDEN: CodeFacts(
         4113, "SubscribeForbidden", False, 403,
-        "This identity may not subscribe to all of that, or no longer.",
+        "Not authorized to subscribe to this subject or pattern.",
     ),
     Code.PUBLISH_FORBIDDEN: CodeFacts(
         4114, "PublishForbidden", False, 403,
-        "This identity may not publish there.",
+        "Not authorized to publish on this subject.",
     ),
     Code.WATCH_FORBIDDEN: CodeFacts(
         4115, "WatchForbidden", False, 403,
-        "Watching needs the right to publish on the whole pattern.",
+        "Not authorized to watch: this needs the right to publish on the whole pattern.",
     ),
     Code.KEY_INVALID: CodeFacts(
         4116, "KeyInvalid", False, 400,
@@ -232,23 +233,23 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.ACK_UNAVAILABLE: CodeFacts(
         4118, "AckUnavailable", False, 422,
-        "The node cannot reach the level of acknowledgement that was asked for.",
+        "The node cannot provide the requested level of acknowledgement.",
     ),
     Code.DISK_FAILING: CodeFacts(
         4119, "DiskFailing", True, 503,
-        "The disk is known to fail, so a publish that asks for it was not numbered.",
+        "The journal disk is failing; publishes with ack=disk are rejected.",
     ),
     Code.SUBJECTS_TOO_MANY: CodeFacts(
         4120, "SubjectsTooMany", True, 503,
-        "The node holds subjects_max subjects; no new one can begin now.",
+        "The node has subjects_max subjects and cannot create another one now.",
     ),
     Code.STREAMS_TOO_MANY: CodeFacts(
         4121, "StreamsTooMany", True, 503,
-        "The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) are at their limit; no new one can begin now.",
+        "The streams of a shard (streams_per_shard_max) or the patterns of the node (patterns_bytes_max) have reached their limit.",
     ),
     Code.RATE_EXCEEDED: CodeFacts(
         4122, "RateExceeded", True, 429,
-        "More was published or subscribed than a rate allows: of the connection, its address, its identity or tenant, or on the subject.",
+        "Rate limit exceeded for this connection, address, identity, tenant or subject. Retry later.",
     ),
     Code.NODE_BUSY: CodeFacts(
         4123, "NodeBusy", True, 503,
@@ -256,59 +257,63 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.NODE_DRAINING: CodeFacts(
         4124, "NodeDraining", True, 503,
-        "The node is draining and takes no new publish or subscription.",
+        "The node is shutting down and accepts no new publish or subscription.",
     ),
     Code.AUTHORIZER_TIMEOUT: CodeFacts(
         4125, "AuthorizerTimeout", True, 503,
-        "The authorizer did not answer for this command: it was not executed, and may be sent again.",
+        "The authorizer did not answer in time; the command was not executed. Retry it.",
     ),
     Code.NUMBER_TOO_OLD: CodeFacts(
         4128, "NumberTooOld", False, 409,
-        "The number of this publish is below those that the node remembers of its publisher: whether it was published is not known.",
+        "The publish number is older than those that the node remembers; it is unknown whether this was published.",
     ),
     Code.REPEAT_UNKNOWN: CodeFacts(
         4129, "RepeatUnknown", False, 409,
-        "The node cannot know whether this publish, which is sent again, was published before: it was not published now.",
+        "The node cannot know whether this repeated publish was published before; it was not published now.",
     ),
     Code.SNAPSHOT_TOO_BIG: CodeFacts(
         4130, "SnapshotTooBig", False, 413,
-        "Merged with this publish the subject's snapshot would be larger than the limit `snapshot_bytes_max`; nothing was published.",
+        "The merged snapshot would exceed `snapshot_bytes_max`; nothing was published.",
     ),
     Code.SHARE_EXCEEDED: CodeFacts(
         4131, "ShareExceeded", False, 507,
-        "The node is nearly full; what is left is kept for holders and addresses that use less than a hundredth of it.",
+        "The node is nearly full; the rest is reserved for identities and addresses that use less than a hundredth of it.",
+    ),
+    Code.FIELDS_TOO_MANY: CodeFacts(
+        4132, "FieldsTooMany", False, 413,
+        "The message, or the snapshot that it makes, has more fields than the limit `fields_max`; nothing was published.",
     ),
     Code.REQUEST_MALFORMED: CodeFacts(
         4150, "RequestMalformed", False, 400,
-        "The HTTP request is malformed or could be read in two ways.",
+        "The HTTP request is malformed or ambiguous.",
     ),
     Code.PATH_UNKNOWN: CodeFacts(
         4151, "PathUnknown", False, 404,
-        "There is nothing at this path.",
+        "The path does not exist.",
     ),
     Code.METHOD_FORBIDDEN: CodeFacts(
         4152, "MethodForbidden", False, 405,
-        "This path does not know the method.",
+        "The path does not support this method.",
     ),
     Code.VERSION_UNSUPPORTED: CodeFacts(
         4153, "VersionUnsupported", False, 426,
-        "Only version 13 of WebSocket is spoken here.",
+        "Unsupported WebSocket version: expected 13.",
     ),
     Code.SUBPROTOCOL_UNSUPPORTED: CodeFacts(
         4154, "SubprotocolUnsupported", False, 400,
-        "None of the subprotocols asked for is spoken here.",
+        "None of the requested subprotocols is supported.",
     ),
     Code.HEADER_TOO_BIG: CodeFacts(
         4155, "HeaderTooBig", False, 431,
-        "The head of the request is larger than header_bytes_max, or has more fields than headers_max.",
+        "The request's headers exceed header_bytes_max or headers_max.",
     ),
     Code.BODY_TOO_BIG: CodeFacts(
         4156, "BodyTooBig", False, 413,
-        "The body is larger than message_bytes_max, or there should be none.",
+        "The body exceeds message_bytes_max, or the request must not have one.",
     ),
     Code.MEDIA_UNSUPPORTED: CodeFacts(
         4157, "MediaUnsupported", False, 415,
-        "The media type of the body is not taken here.",
+        "The media type of the body is not supported.",
     ),
     Code.ORIGIN_FORBIDDEN: CodeFacts(
         4158, "OriginForbidden", False, 403,
@@ -320,7 +325,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.HTTP_UNSUPPORTED: CodeFacts(
         4160, "HttpUnsupported", False, 505,
-        "Only HTTP/1.1 is spoken here.",
+        "Unsupported HTTP version: expected HTTP/1.1.",
     ),
     Code.SNAPSHOT_MISSING: CodeFacts(
         4162, "SnapshotMissing", True, 404,
@@ -328,7 +333,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.EXPECTATION_FAILED: CodeFacts(
         4163, "ExpectationFailed", False, 417,
-        "Expect is not met here: send the request without it.",
+        "The Expect header is not supported: send the request without it.",
     ),
     Code.TARGET_TOO_LONG: CodeFacts(
         4164, "TargetTooLong", False, 414,
@@ -336,23 +341,23 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.METHOD_UNKNOWN: CodeFacts(
         4165, "MethodUnknown", False, 501,
-        "The method is not known here.",
+        "The method is not supported.",
     ),
     Code.CODING_UNSUPPORTED: CodeFacts(
         4166, "CodingUnsupported", False, 501,
-        "The transfer coding is not known here: only chunked is.",
+        "Unsupported transfer coding: expected chunked.",
     ),
     Code.HANDSHAKE_BROKEN: CodeFacts(
         4167, "HandshakeBroken", False, 400,
-        "What came is not the TLS, or the proxy's header, that this listener asks for.",
+        "This listener expects a TLS handshake or a PROXY header and received something else.",
     ),
     Code.HOST_FORBIDDEN: CodeFacts(
         4168, "HostForbidden", False, 403,
-        "A request without Origin and token may not name this host; client.hosts lists the names it may.",
+        "This host name is not allowed for a request without Origin and token; add it to client.hosts.",
     ),
     Code.COMMAND_INTERNAL_ERROR: CodeFacts(
         4199, "CommandInternalError", True, 500,
-        "The server met a fault of its own while it did this.",
+        "The server had an internal error while executing this.",
     ),
     Code.DRAINING: CodeFacts(
         4200, "Draining", True, 503,
@@ -360,11 +365,11 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.CONNECTIONS_TOO_MANY: CodeFacts(
         4201, "ConnectionsTooMany", True, 503,
-        "The node holds connections_max connections.",
+        "The node has connections_max connections. Retry later.",
     ),
     Code.IDLE_TIMEOUT: CodeFacts(
         4202, "IdleTimeout", True, 408,
-        "Nothing came from the peer, and its socket took nothing, for idle_ms_max.",
+        "The peer sent and accepted nothing for idle_ms_max.",
     ),
     Code.MESSAGE_TIMEOUT: CodeFacts(
         4203, "MessageTimeout", True, 408,
@@ -372,7 +377,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.AUTHORIZER_UNAVAILABLE: CodeFacts(
         4204, "AuthorizerUnavailable", True, 503,
-        "The authorizer did not answer.",
+        "The authorizer did not answer in time. Retry later.",
     ),
     Code.PARTIAL_BYTES_EXCEEDED: CodeFacts(
         4205, "PartialBytesExceeded", True, 503,
@@ -380,7 +385,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.CONNECTION_INTERNAL_ERROR: CodeFacts(
         4206, "ConnectionInternalError", True, 500,
-        "The server met a fault of its own and gave this connection up.",
+        "The server had an internal error and closed this connection.",
     ),
     Code.MOVED_BY_OPERATOR: CodeFacts(
         4207, "MovedByOperator", True, 503,
@@ -388,7 +393,7 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.CONNECTS_TOO_MANY: CodeFacts(
         4208, "ConnectsTooMany", True, 429,
-        "This address or identity connects, or fails to, more often than it may, or holds as many connections as it may.",
+        "Connection limit or connection rate of this address or identity exceeded. Retry later.",
     ),
 }
 

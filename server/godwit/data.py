@@ -1,7 +1,8 @@
 """The data directory: what must survive the node beside its journal, which is the epoch alone.
 
 Owns the directory's lock and the ceiling of the epochs given out, so that no position is ever given twice even where the
-wall clock was set back. Invariant: the ceiling on disk is above every epoch in use before that epoch is used.
+wall clock was set back, or the directory was replaced by an older copy of itself. Invariant: the ceiling on disk is above
+every epoch in use before that epoch is used.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from .errors import ConfigInvalid, NodeFailed
 KEY = "node.data_directory"
 EPOCHS_RESERVED = 100_000_000
 """A running node raises its epoch at most once a second: this many last three years."""
+JUMP_BITS = 33
+"""An epoch that the ceiling decides is up to 2^33 above it: positions keep 13 digits for the first 1,900 starts or so."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -37,9 +40,14 @@ class DataDirectory:
             os.close(self._lock)
             raise ConfigInvalid(KEY, str(path), "is in use by another node") from error
 
-    def reserve_epoch(self, wall_ms: int) -> int:
-        """An epoch above all that this directory knows, kept before it is returned; raises NodeFailed."""
-        epoch = max(wall_ms, self._read_ceiling() + 1)
+    def reserve_epoch(self, wall_ms: int, jump: int) -> int:
+        """An epoch above all that this directory knows, kept before it is returned; raises NodeFailed.
+
+        `jump` is random: two runs that begin with the same ceiling, one of them in an older copy of the directory, get
+        different epochs, so that a position of one is never taken for a position of the other.
+        """
+        ceiling = self._read_ceiling()
+        epoch = wall_ms if wall_ms > ceiling else ceiling + 1 + jump
         self._write_ceiling(epoch + EPOCHS_RESERVED)
         return epoch
 

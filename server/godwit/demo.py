@@ -53,7 +53,7 @@ class Demo:
             try:
                 self._publish_many(await asyncio.to_thread(self._telemetry.measure))
             except Exception as error:  # a host's odd sensor must not end the demonstration
-                read_logger().warning("demo_failed", why=f"{type(error).__name__}: {error}")
+                read_logger().warning("demo_failed", reason=f"{type(error).__name__}: {error}")
             due = max(due + self._interval_s, loop.time())  # rounds that were missed are not made up for
             await asyncio.sleep(due - loop.time())
 

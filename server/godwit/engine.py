@@ -65,7 +65,7 @@ class AuthorizeReport:
     address: str
     is_renewal: bool
     certificate: bytes | None = field(default=None, repr=False)
-    """The one its TLS connection was verified by (DER), where `tls.client_identity` makes it say who comes."""
+    """The one its TLS connection was verified by, then those sent with it (DER), where `tls.client_identity` makes it say who comes."""
 
     @property
     def key(self) -> str:
@@ -250,7 +250,8 @@ class Start:
 
     `run` names this run in resume tokens; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
     `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python;
-    `patterns` are the node's own, before the configured ones; `revoked` are the revocations in force.
+    `patterns` are the node's own, before the configured ones; `revoked` are the revocations in force,
+    `trusted` who may vouch for holders.
     """
 
     run: int
@@ -260,6 +261,7 @@ class Start:
     asks: bool
     patterns: Sequence[Mapping[str, Any]] = ()
     revoked: Sequence[Mapping[str, str | None]] = field(default=(), repr=False)
+    trusted: Sequence[str] | None = field(default=None, repr=False)
 
 
 def open_engine(config: Config, start: Start) -> Engine:
@@ -311,6 +313,7 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "compresses": config.client.compression,
         "drops_mqtt_refused": config.mqtt.refused == "drop",
         "revoked": list(start.revoked),
+        "trusted": None if start.trusted is None else list(start.trusted),
         "reply_to_needs_publish": config.access.reply_to == "publish",
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),

@@ -2,9 +2,10 @@
 
     GodwitError
     ├── ConfigInvalid          the operator's mistake: key, value, bound, hint; exit 2 before a port opens
+    │   ├── ConfigNameUnknown  the name of a value is nothing's; its value is not shown
     │   └── ConfigsInvalid     several of them, a line for each
     ├── SubjectInvalid         a name or pattern that the contract does not allow (also a ValueError)
-    ├── PositionInvalid        a text that is no position (also a ValueError)
+    ├── PositionInvalid        a text that is not a position (also a ValueError)
     ├── PositionFileHeld       a file of saved positions that another process uses
     ├── PositionFileInvalid    a file of saved positions that cannot be read (also a ValueError)
     ├── CommandRefused         the node answered one command with an error code; the session lives
@@ -25,7 +26,7 @@ EXIT_LISTEN_FAILED = 3
 
 
 class GodwitError(Exception):
-    """The root: catch this to catch everything that Godwit raises on purpose."""
+    """The base class of all errors that Godwit raises on purpose."""
 
 
 class ConfigInvalid(GodwitError):
@@ -39,7 +40,17 @@ class ConfigInvalid(GodwitError):
         self.source = source
         where = f" (from {source})" if source else ""
         after = f"; {hint}" if hint else ""
-        super().__init__(f"{key}{where}: {value!r} {bound}{after}")
+        super().__init__(f"{key}{where}{self.show_value()} {bound}{after}")
+
+    def show_value(self) -> str:
+        return f": {self.value!r}"
+
+
+class ConfigNameUnknown(ConfigInvalid):
+    """A name that is nothing's. Its value is not shown: it may be a secret whose name is misspelt."""
+
+    def show_value(self) -> str:
+        return ""
 
 
 class ConfigsInvalid(ConfigInvalid):
@@ -53,7 +64,7 @@ class ConfigsInvalid(ConfigInvalid):
 
 
 class SubjectInvalid(GodwitError, ValueError):
-    """A subject or pattern that the contract does not allow, and which of its rules it breaks."""
+    """The subject or pattern is not valid; the message names the rule that it breaks."""
 
     def __init__(self, subject: str, reason: str) -> None:
         self.subject = subject
@@ -62,15 +73,17 @@ class SubjectInvalid(GodwitError, ValueError):
 
 
 class PositionInvalid(GodwitError, ValueError):
-    """A text that is no position `EPOCH.SEQUENCE`."""
+    """The text is not a position `EPOCH.SEQUENCE`."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        super().__init__(f"{text[:80]!r} is no position: two decimal numbers below 2^64 joined by a dot, such as 7.42")
+        super().__init__(
+            f"{text[:80]!r} is not a position: expected two decimal numbers below 2^64 joined by a dot, such as 7.42"
+        )
 
 
 class PositionFileInvalid(GodwitError, ValueError):
-    """A file that holds no saved positions. It is left as it is: what it was may matter more than a fresh start."""
+    """The file does not contain saved positions. It is not overwritten, because its content may matter."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
@@ -78,7 +91,7 @@ class PositionFileInvalid(GodwitError, ValueError):
 
 
 class PositionFileHeld(GodwitError):
-    """Another process uses this file of positions: give each its own."""
+    """Another process uses this file of positions. Give each process its own file."""
 
     def __init__(self, path: str, host: str, pid: str) -> None:
         self.path, self.host, self.pid = path, host, pid
@@ -86,7 +99,7 @@ class PositionFileHeld(GodwitError):
 
 
 class CommandRefused(GodwitError):
-    """The node refused one command. `retry` says whether the same command may succeed later."""
+    """The node refused a command. `retry` is true if the same command can succeed later."""
 
     def __init__(self, code: int, name: str, reason: str, *, retry: bool = False) -> None:
         self.code = code

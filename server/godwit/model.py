@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -22,7 +23,7 @@ ResumeToken = NewType("ResumeToken", str)
 
 
 class Kind(StrEnum):
-    """What a message's content is; content itself is always bytes."""
+    """The kind of a message's content: JSON, text or bytes."""
 
     JSON = "json"
     TEXT = "text"
@@ -30,7 +31,7 @@ class Kind(StrEnum):
 
 
 class Ack(StrEnum):
-    """The level a publisher waits for before it is told its message's position."""
+    """The level that an acknowledgement waits for: in memory, or on disk."""
 
     CACHED = "cached"
     REPLICATED = "replicated"
@@ -38,7 +39,7 @@ class Ack(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a subscription began: what comes before its first live message."""
+    """How a subscription began: what it receives before its first live message."""
 
     SNAPSHOT = "snapshot"
     RECOVERED = "recovered"
@@ -48,7 +49,7 @@ class Outcome(StrEnum):
 
 
 class GapReason(StrEnum):
-    """Why messages between two positions cannot be given."""
+    """Why messages between two positions are not available."""
 
     EXPIRED = "expired"
     OVERRUN = "overrun"
@@ -60,9 +61,9 @@ class GapReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A message's place in its subject. Sequences begin at 1; `7.0` is the position of an empty subject.
+    """A message's position in its subject: epoch and sequence, from 1. `7.0` is the position of an empty subject.
 
-    Only positions of one epoch can be compared: another epoch is another run, even a smaller one.
+    Only positions of one epoch can be compared.
     """
 
     epoch: int
@@ -87,14 +88,24 @@ class Position:
         return f"{self.epoch}.{self.sequence}"
 
 
+Fields = Mapping[str, str | bytes | None]
+
+
+def size_of_fields(fields: Fields) -> int:
+    """About how many bytes they take in memory."""
+    return sum(len(name) + len(value or "") for name, value in fields.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as a subscriber gets it.
+    """A message as a subscriber receives it.
 
-    `position` is None for a standard message (not guaranteed). `after` is where a subscriber must stand to have missed
-    nothing: the position before, unless several messages became one (`conflated`) or numbering skips. The content
-    replaces the subject's state, unless it `is_patch`: then its members go into it, and null removes one. `is_removal`:
-    the snapshot was removed.
+    `position` is None for a standard (at-most-once) message. `after` is the position that a subscriber must have
+    reached to have missed nothing: the one before, unless several messages were merged (`conflated`) or numbers are
+    skipped. The content replaces the subject's state. If `is_patch`, its members are merged into it, and null removes
+    one. `is_removal`: the snapshot was removed.
+
+    `fields` are merged into those of the subject's state; None removes one. A snapshot has the latest value of each.
     """
 
     subject: str
@@ -109,6 +120,12 @@ class Message:
     is_snapshot: bool = False
     is_patch: bool = False
     is_removal: bool = False
+    fields: Fields = field(default_factory=dict, hash=False)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes its content and fields take in memory."""
+        return len(self.content) + size_of_fields(self.fields) if self.fields else len(self.content)
 
     def json(self) -> Any:
         """The content read as JSON; raises ValueError where it is none."""
@@ -121,9 +138,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Messages of one subject (or, after a forgotten resume token, of a pattern) that cannot be given.
+    """Messages of one subject (or, after an unknown resume token, of a pattern) that are no longer available.
 
-    The subscriber stands at `position` now; a snapshot follows unless `missed` is 0. `missed` None: not known.
+    `position` is the subscriber's new position. A snapshot follows unless `missed` is 0. `missed` is None if the number
+    is not known.
     """
 
     subject: str
@@ -136,9 +154,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A publish that was accepted: its position; `is_duplicate` where its idempotency key was known already.
+    """An accepted publish: its position. `is_duplicate`: its idempotency key was known already.
 
-    `ack` is the level reached, where that is not the one asked for.
+    `ack` is the level reached, if it is not the requested one.
     """
 
     position: Position | None
@@ -148,7 +166,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """Whether anybody listens to a subject or pattern, in the whole cluster."""
+    """Whether anybody subscribes to a subject or pattern."""
 
     subject: str
     has_subscribers: bool

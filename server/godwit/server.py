@@ -22,7 +22,6 @@ from .access.gate import Gate
 from .access.metric_specs import count_authorizer
 from .access.revocation import Revocation, Revocations
 from .access.revoker import Revoker
-from .access.rights import Rule
 from .admin.guard import Guard, read_admin_token
 from .announcement import announce
 from .audit import NodeFace
@@ -31,11 +30,13 @@ from .audit.runner import AuditRunner, load_audits
 from .codes import Code
 from .config import Address, Config
 from .config.changes import compare_configs, take_over
-from .data import DataDirectory
-from .engine import Engine, Listening, OpenEngine, RevokeOrder, RuleTuple, Start, make_ask, make_authorize, open_engine
+from .data import JUMP_BITS, DataDirectory
+from .engine import Engine, Listening, OpenEngine, RevokeOrder, Start, make_ask, make_authorize, open_engine
 from .errors import AuthorizerFailed, ConfigInvalid
 from .extension import describe_error
 from .logs import read_logger
+from .monitoring.certificates import Certificates
+from .monitoring.disk_reports import DISK_REPORTS, take_disk_report
 from .monitoring.health import Condition, Health
 from .monitoring.metric_specs import MetricSpec
 from .monitoring.monitor import Monitor, list_patterns
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest o
 
 _SESSION_FIELDS = {
     "connected": ("connection", "identity", "client", "address", "protocol", "tenant", "authority"),
+    "renewed": ("connection", "identity", "token_id", "tenant", "authority"),
     "subscribed": ("connection", "selector", "outcome", "position"),
     "unsubscribed": ("connection", "selector"),
     "disconnected": ("connection", "code", "duration_ms"),
@@ -125,6 +127,7 @@ class Node:
             node=NodeFace(self.engine.publish_many),
         )
         self.revoker = Revoker(self.revocations, self.engine.revoke, self.gate.seen, self.audits.tell_revoked)
+        self._certificates = Certificates(config.tls.certificate_files)
         self._admin: AdminPort | None = None
         self._demo: Demo | None = None
         self._drained = asyncio.Event()
@@ -165,7 +168,7 @@ class Node:
                 await self._drained.wait()
             read_logger().info("drain_finished")
         except TimeoutError:
-            read_logger().warning("drain_timed_out", why="the engine did not report its end in time")
+            read_logger().warning("drain_timed_out", reason="the engine did not report its end in time")
 
     async def hang_up(self) -> None:
         """Closes every connection with its code and waits for nobody's work; returns within a second or so."""
@@ -211,20 +214,20 @@ class Node:
         read_admin_token(after.admin)
         if self._admin is not None:
             self._admin.try_certificates(after.tls)
-        mode = None
-        if after.access.mode != "custom":
-            mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch)
-        if mode is not None:
-            rules = mode.anonymous
-            self._start = replace(self._start, anonymous=None if rules is None else [_flatten(rule) for rule in rules])
+        mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch, self._access_mode)
+        join = self.revocations.join
+        removed = self._access_mode.list_authorities(join) - mode.list_authorities(join)
+        self._start = replace(self._start, anonymous=mode.list_anonymous(), trusted=mode.list_trusted(join))
         await asyncio.to_thread(self.engine.configure, after, self._start)
         self.guard.configure(after.admin)
+        self._certificates.read(after.tls.certificate_files)
         if self._admin is not None:
             self._admin.certify(after.tls)
-        gone = self._access_mode.adopt(mode) if mode is not None else []
+        gone = self._access_mode.adopt(mode)
         self.config = after
-        basic = self.revocations.join("basic")
-        revoked = [RevokeOrder(identity, None, int(Code.TOKEN_INVALID), None, basic) for identity in gone]
+        code = int(Code.TOKEN_INVALID)
+        revoked = [RevokeOrder(identity, None, code, None, join("basic")) for identity in gone]
+        revoked += [RevokeOrder(None, None, code, None, authority) for authority in removed]
         self.engine.order([*revoked, *self._access_mode.take_withdrawn()])
         told = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
         read_logger().info("config_reloaded", **told)
@@ -247,7 +250,8 @@ class Node:
 
     def count(self) -> Mapping[MetricSpec, float]:
         """What Python counts itself, for /metrics."""
-        return {**count_authorizer(self.gate, self._access_mode.host), **count_audits(self.audits)}
+        extensions = {**count_authorizer(self.gate, self._access_mode.host), **count_audits(self.audits)}
+        return {**extensions, **self._certificates.count()}
 
     def describe_troubles(self) -> dict[str, str]:
         """What is wrong with extensions and the tasks around them, by name; for health."""
@@ -267,18 +271,18 @@ class Node:
             try:
                 await self._access_mode.authorizer.stop()
             except Exception as error:  # a user's code may raise anything, and the node stops all the same
-                read_logger().warning("authorizer_failed", why=f"stop: {describe_error(error)}")
+                read_logger().warning("authorizer_failed", reason=f"stop: {describe_error(error)}")
 
     def _decide_start(self) -> Start:
-        rules = self._access_mode.anonymous
         wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
         return Start(
             run=secrets.randbits(63),
             seed=secrets.randbits(64),
-            epoch=self._data.reserve_epoch(wall_ms) if self._data else wall_ms,
-            anonymous=None if rules is None else [_flatten(rule) for rule in rules],
+            epoch=self._data.reserve_epoch(wall_ms, secrets.randbits(JUMP_BITS)) if self._data else wall_ms,
+            anonymous=self._access_mode.list_anonymous(),
             asks=self._access_mode.judges_tokens,
             patterns=list_patterns(pattern.pattern for pattern in self.config.patterns),
+            trusted=self._access_mode.list_trusted(self.revocations.join),
         )
 
     def _close_data(self) -> None:
@@ -328,14 +332,17 @@ class Node:
             kind = report[0]
             if kind == "refused":
                 refused.setdefault(report[2], []).append(report)
-                self.refusals.add(time.time_ns() // 1_000_000, report[2], report[3], address=report[1])
+                _, address, code, why, connection, _ = report
+                self.refusals.add(
+                    time.time_ns() // 1_000_000, code, why, address=address, connection=connection or None
+                )
             elif kind not in _SESSION_FIELDS:
                 self._take_report(kind, report)
             elif kind == "disconnected":
                 self.gate.withdraw(report[1])
         for code, alike in refused.items():  # a storm of them is one line a batch
-            _, address, _, why = alike[-1]
-            read_logger().warning("connections_refused", code=code, why=why, count=len(alike), last=address)
+            _, address, _, why, *_ = alike[-1]
+            read_logger().warning("connections_refused", code=code, reason=why, count=len(alike), last=address)
         self.audits.tell_reports(reports)
         if self.config.logging.sessions:
             self._log_sessions(reports)
@@ -350,30 +357,23 @@ class Node:
             now_ms = time.time_ns() // 1_000_000
             if client is not None:
                 read_logger().warning(
-                    "mqtt_refused", client=client, identity=identity, address=address, code=code, why=why
+                    "mqtt_refused", client=client, identity=identity, address=address, code=code, reason=why
                 )
             holder = (identity, tenant, authority)
             self.refusals.add(now_ms, code, why, address=address, connection=connection, holder=holder)
         elif kind == "mqtt_missed":
             _, client, subject, missed, reason = report
-            read_logger().warning("mqtt_missed", client=client, subject=subject, missed=missed, reason=reason)
+            read_logger().warning("mqtt_messages_missed", client=client, subject=subject, missed=missed, reason=reason)
         elif kind == "mqtt_overdue":
             _, name, messages, owed_bytes = report
-            read_logger().warning("mqtt_owed_max", holder=name, messages_skipped=messages, bytes_skipped=owed_bytes)
+            read_logger().warning("mqtt_messages_skipped", holder=name, messages=messages, bytes=owed_bytes)
         elif kind == "drained":
             self._drained.set()
-        elif kind == "journal":
-            self._take_journal_report(report[1])
+        elif kind in DISK_REPORTS:
+            take_disk_report(self.health, kind, report[1])
         elif kind == "shard_failed":
             self.health.change(Condition.FAILED, f"shard {report[1]} gave up")
-            read_logger().error("shard_failed", shard=report[1], why=report[2])
-
-    def _take_journal_report(self, reason: str | None) -> None:
-        self.health.journal = reason or ""
-        if reason is None:
-            read_logger().info("journal_recovered")
-        else:
-            read_logger().error("journal_failing", why=reason, refused="publishes that ask for the disk")
+            read_logger().error("shard_failed", shard=report[1], reason=report[2])
 
     def _tell_what_is_lost(self) -> None:
         """What the journal lacks at its end: it had no room for it, or the disk took it no more."""
@@ -381,16 +381,12 @@ class Node:
         lost = {stream: rows for stream, (_, rows) in stats.get("journal_streams", {}).items() if rows}
         if lost:
             why = stats["journal_reason"] or "the queue was full while the disk failed or was slow"
-            read_logger().error("journal_incomplete", why=why, rows_lost=lost)
+            read_logger().error("journal_incomplete", reason=why, rows_lost=lost)
 
     def _log_sessions(self, reports: list[tuple[Any, ...]]) -> None:
         for kind, *fields in reports:
             if kind in _SESSION_FIELDS:
                 read_logger().info(f"session_{kind}", **dict(zip(_SESSION_FIELDS[kind], fields, strict=True)))
-
-
-def _flatten(rule: Rule) -> RuleTuple:
-    return rule.pattern, str(rule.actions), str(rule.verdict)
 
 
 def read_host_name() -> str:

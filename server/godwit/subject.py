@@ -1,13 +1,14 @@
 """Subjects and patterns: which are legal, and which pattern holds which subject.
 
-A subject is one or more non-empty segments, each after a slash; `*` (any one segment) and `**` (any rest, also none) are
-wildcards when they are a whole segment, `**` only last. `/$…` is the server's own: no leading wildcard matches it.
-Pure; the Rust core has the same rules and both are tested with protocol/vectors.
+A subject is one or more segments, each after a slash, which may be empty as levels of MQTT's topics may; `*` (any one segment)
+and `**` (any rest, also none) are wildcards when they are a whole segment, `**` only last. `/$…` is the
+server's own: no leading wildcard matches it. Pure; the Rust core has the same rules and both are tested with protocol/vectors.
 """
 
 from __future__ import annotations
 
 from .errors import SubjectInvalid
+from .words import shown
 
 SUBJECT_BYTES_MAX = 1024
 """The contract's limit on a subject or pattern, in UTF-8 bytes; not to be configured."""
@@ -48,7 +49,7 @@ def matches(pattern: str, subject: str) -> bool:
 
 def _check_segments(text: str) -> list[str]:
     if not isinstance(text, str):
-        raise SubjectInvalid(repr(text)[:80], "is not a str")
+        raise SubjectInvalid(shown(text), "is not a str")
     if not text.startswith("/"):
         raise SubjectInvalid(text, "does not begin with a slash")
     try:
@@ -58,8 +59,8 @@ def _check_segments(text: str) -> list[str]:
     if size > SUBJECT_BYTES_MAX:
         raise SubjectInvalid(text, f"is {size} bytes long, {SUBJECT_BYTES_MAX} are allowed")
     segments = text.split("/")[1:]
-    if "" in segments:
-        raise SubjectInvalid(text, "has an empty segment")
+    if segments == [""]:
+        raise SubjectInvalid(text, "has no segment")
     if any(_is_control(character) for character in text):
         raise SubjectInvalid(text, "has a control character")
     return segments

@@ -22,3 +22,11 @@ def printable(text: str, *, kept: str = "") -> str:
 
 def _escaped(character: str) -> str:
     return f"\\u{ord(character):04x}" if character <= "\uffff" else json.dumps(character)[1:-1]
+
+
+def shown(value: object) -> str:
+    """A value in an error's sentence; what cannot be shown, such as a number of very many digits, is named by its type."""
+    try:
+        return repr(value)[:80]
+    except Exception:  # the value's own code
+        return f"a {type(value).__name__}"

@@ -12,13 +12,14 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from ..codes import Code
 from ..config.checks import check_token
 from ..config.dispatch import DispatchConfig
 from ..config.tls import TlsConfig
 from ..config.tree import AccessConfig, IssuerConfig
-from ..engine import WithdrawOrder
+from ..engine import RuleTuple, WithdrawOrder
 from ..errors import ConfigInvalid
 from ..extension import ExtensionHost
 from ..logs import read_logger
@@ -27,9 +28,12 @@ from .authorizer import Authorizer, ConnectQuestion
 from .hosted import HostedAuthorizer
 from .lookalikes import list_lookalikes
 from .rights import Grant, Refusal, Rule
+from .vouching import Vouching, list_judges
 
 EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
 """The node's statistics too, which no leading wildcard holds: whoever may do everything may look."""
+_JOINED = ("anonymous", "basic", "authorizer")
+"""Authorities that are named without a source; a token's and a certificate's says who signed it whatever names that shares."""
 LISTENING = (Rule.allow("/**", "subscribe"),)
 
 
@@ -45,16 +49,34 @@ class AccessMode:
     @property
     def host(self) -> ExtensionHost | None:
         """Where a user's authorizer runs, if there is one."""
-        judge = self._innermost
-        return judge.host if isinstance(judge, HostedAuthorizer) else None
+        return self.hosted.host if self.hosted is not None else None
 
     @property
-    def _innermost(self) -> Authorizer | None:
-        """The mode's own authorizer, behind those of dispatch and of certificates."""
-        judge = self.authorizer
-        while judge is not None and not isinstance(judge, HostedAuthorizer) and hasattr(judge, "inner"):
-            judge = judge.inner
-        return judge
+    def hosted(self) -> HostedAuthorizer | None:
+        """A user's authorizer, if there is one."""
+        return next((judge for judge in list_judges(self.authorizer) if isinstance(judge, HostedAuthorizer)), None)
+
+    def list_trusted(self, join: Callable[[str], str]) -> list[str]:
+        """Who may vouch for a holder in this mode, as the engine takes it; `join` gives authorities that share names one name."""
+        return [
+            f"{join(authority)}{end}{name}" if authority in _JOINED else authority + end + name
+            for authority, end, name in self._list_vouchers()
+        ]
+
+    def list_authorities(self, join: Callable[[str], str]) -> set[str]:
+        """The authorities of holders in this mode."""
+        return {join(authority) for authority, _, _ in self._list_vouchers()}
+
+    def _list_vouchers(self) -> list[tuple[str, str, str]]:
+        trusted = ["anonymous"]
+        for judge in list_judges(self.authorizer):
+            trusted += judge.list_trusted() if isinstance(judge, Vouching) else []
+        return [one.partition("\n") for one in trusted]
+
+    def list_anonymous(self) -> list[RuleTuple] | None:
+        """The rules of who shows no token, as the engine takes them."""
+        rules = self.anonymous
+        return None if rules is None else [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in rules]
 
     def adopt(self, other: AccessMode) -> list[str]:
         """Judges as another of the same kind does, from now on; the identities that are none any more."""
@@ -63,9 +85,16 @@ class AccessMode:
 
     def take_withdrawn(self) -> list[WithdrawOrder]:
         """Ends the connections whose grants come from a source that `adopt` has ended or narrowed."""
-        judge = self._innermost
-        take: Callable[[], list[tuple[str, Code]]] | None = getattr(judge, "take_withdrawn", None)
-        return [WithdrawOrder(source, int(code)) for source, code in (take() if take is not None else [])]
+        takes = [judge.take_withdrawn for judge in list_judges(self.authorizer) if isinstance(judge, Withdrawing)]
+        return [WithdrawOrder(source, int(code)) for take in takes for source, code in take()]
+
+
+@runtime_checkable
+class Withdrawing(Protocol):
+    """A judge whose sources may end, or be narrowed, while their holders are connected."""
+
+    def take_withdrawn(self) -> list[tuple[str, Code]]:
+        """Those that did since the last time, and how the connections of each end."""
 
 
 class BasicAuthorizer(Authorizer):
@@ -73,6 +102,9 @@ class BasicAuthorizer(Authorizer):
 
     def __init__(self, tokens: tuple[str, ...]) -> None:
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
+
+    def list_trusted(self) -> list[str]:
+        return [f"basic\n{_name(digest)}" for digest in self._digests]
 
     def adopt(self, other: BasicAuthorizer) -> list[str]:
         """Takes another's tokens; returns the identities whose token is none any more."""
@@ -99,16 +131,21 @@ def build_access_mode(
     issuers: tuple[IssuerConfig, ...] = (),
     tls: TlsConfig | None = None,
     dispatch: DispatchConfig | None = None,
+    running: AccessMode | None = None,
 ) -> AccessMode:
-    """The mode that the configuration asks for; raises ConfigInvalid."""
-    anonymous, authorizer = _build_judge(access, issuers)
+    """The mode that the configuration asks for; raises ConfigInvalid. The users' authorizer of a `running` one stays the same."""
+    hosted = running.hosted if running is not None else None
+    anonymous, authorizer = (None, hosted) if hosted is not None else _build_judge(access, issuers)
     judges_tokens = authorizer is not None
     if tls is not None and tls.client_identity != "none":
-        from .certificate import CertificateAuthorizer  # its library is loaded by who uses it
+        from .certificate import CertificateAuthorizer, read_authorities  # its library is loaded by who uses it
 
         basis = EVERYTHING if access.mode == "none" else LISTENING if access.mode == "basic" else ()
         leaves_rights = access.mode == "custom"
-        authorizer = CertificateAuthorizer(authorizer, access, tls.client_identity, basis, leaves_rights=leaves_rights)
+        authorities = read_authorities(tls.client_authorities_file)
+        authorizer = CertificateAuthorizer(
+            authorizer, access, tls.client_identity, basis, leaves_rights=leaves_rights, authorities=authorities
+        )
     if dispatch is not None and (dispatch.token_keys_file or dispatch.token_keys_url):
         from .dispatch import DispatchAuthorizer  # its libraries are loaded by who uses them
 
@@ -128,11 +165,12 @@ def _build_judge(
         from .tokens import TokenAuthorizer  # its libraries are loaded by who uses them
 
         for first, second in list_lookalikes(issuer.identity_prefix for issuer in issuers):
-            read_logger().warning("identity_prefixes_alike", first=first, second=second)
+            read_logger().warning("identity_prefixes_ambiguous", first=first, second=second)
         rules = tuple(Rule.allow(pattern, "subscribe") for pattern in access.anonymous_subscribe) or None
         judge = TokenAuthorizer(
             issuers,
             verified_tokens_max=access.verified_tokens_max,
+            verified_tokens_bytes_max=access.verified_tokens_bytes_max,
             verified_tokens_ms_max=access.verified_tokens_ms_max,
         )
         return rules, judge

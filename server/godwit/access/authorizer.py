@@ -27,7 +27,10 @@ from .rights import Grant, Refusal
 
 @dataclass(frozen=True, slots=True)
 class ConnectQuestion:
-    """May this client come in, or go on with a new token? `token` is None where it showed none; it is never logged."""
+    """A client that connects, or renews its token (`is_renewal`). `token` is None if it sent none; it is never logged.
+
+    `connection`: the connection's number, as in logs. `client`: the name that the client gave itself. `address`: its IP address.
+    """
 
     connection: int
     token: str | None = field(repr=False)
@@ -35,14 +38,16 @@ class ConnectQuestion:
     address: str
     is_renewal: bool = False
     certificate: bytes | None = field(default=None, repr=False)
-    """The client's verified TLS certificate (DER), where `tls.client_identity` asks who it names."""
+    """The client's verified TLS certificate (DER), if `tls.client_identity` is set."""
     certificate_identity: str | None = None
-    """Whom it names, by that setting."""
+    """The identity that the certificate names, by that setting."""
+    certificate_chain: tuple[bytes, ...] = field(default=(), repr=False)
+    """The other certificates that the client sent (DER), such as those of authorities between."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorQuestion:
-    """May this identity do this? `selector` is a subject, or for a subscription possibly a pattern, meant whole."""
+    """A subscription or a publish of an identity. `selector` is a subject; for a subscription it can be a pattern, granted as a whole."""
 
     connection: int
     identity: str
@@ -51,36 +56,51 @@ class SelectorQuestion:
 
 
 class Authorizer(ABC):
-    """Subclass it, or pass any object with these methods. One object serves the whole node, on a thread and event loop of its own."""
+    """Decides who may connect and what they may do. Subclass it, or pass any object with these methods.
+
+    One object serves the whole node, on a thread and event loop of its own. Each answer has `access.authorizer_timeout_ms`. A
+    method that raises, or returns something else, denies its question with 4204, and the client retries.
+    """
 
     @abstractmethod
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
-        """Who is it and what may they do?"""
+        """Return a Grant with the client's identity and rules, or a Refusal with the reason and code that it receives.
+
+        async def connect(self, question):
+            user = self.users.get(question.token)
+            return Grant(user.name, [Rule.allow("/news/**", "subscribe")]) if user else Refusal("unknown token")
+        """
 
     async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
-        """A connected client shows another token; the answer replaces its rights. As connect, unless overridden."""
+        """Return what `connect` returns, for a connected client that sends another token; its rights are replaced.
+
+        Another identity than before ends the connection. The default calls `connect`.
+        """
         return await self.connect(question)
 
     async def subscribe(self, question: SelectorQuestion) -> bool:
-        """Asked where the most specific rule for a subscription says `ask`."""
+        """Return whether the identity may subscribe. Called if its most specific rule is `Rule.ask`."""
         return False
 
     async def publish(self, question: SelectorQuestion) -> bool:
-        """Asked where the most specific rule for a publish says `ask`."""
+        """Return whether the identity may publish. Called if its most specific rule is `Rule.ask`."""
         return False
 
     def ask_again(self, identity: str | None = None, tenant: str | None = None) -> None:
-        """Call it, from any thread, when your answers to `subscribe` and `publish` may have changed.
+        """Call this, from any thread, when your answers to `subscribe` and `publish` may have changed.
 
-        It is about one identity (of a tenant), or about everybody.
-        The node forgets those answers and asks again for what live subscriptions stand on. It puts its own function in this
-        one's place before `start`; an object that is not a subclass is given it as an attribute."""
+        The node forgets its kept answers for one identity (of one tenant), or without arguments for all, and asks again for
+        live subscriptions that depend on them. The node replaces this method before `start`; an object that is not a subclass
+        receives it as an attribute.
+
+            self.ask_again("ann", tenant="acme")
+        """
         return None
 
     async def start(self) -> None:
-        """Called before the node listens: open what you need; raising keeps the node from starting."""
+        """Called before the node listens, to open connections and files. If it raises, the node does not start."""
         return None
 
     async def stop(self) -> None:
-        """Called after the node has drained."""
+        """Called after the node has drained, to close them."""
         return None

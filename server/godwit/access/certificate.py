@@ -3,19 +3,24 @@
 The engine's TLS has verified that one of our authorities signed it; here it is read whom it names, by `tls.client_identity`. It
 stands before the mode's own authorizer: a token, where one is shown, decides as ever. What a holder may do is said by
 patterns in which {identity} is one whole segment. Invariant: a name never becomes more than that segment, so that nobody can be
-called `**`; a certificate that names nobody, or nobody that can be named, lets nobody in.
+called `**`; a certificate that names nobody, or nobody that can be named, lets nobody in. A reload that removes an authority, or narrows
+the patterns, ends the connections that stand on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from ..codes import Code
 from ..config.forms import IDENTITY
 from ..config.tree import AccessConfig
+from ..errors import ConfigInvalid
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
 from .rights import Grant, Refusal, Rule
 from .templates import fill_template
@@ -47,6 +52,14 @@ _READERS: dict[str, Callable[[x509.Certificate], list[str]]] = {
 }
 
 
+_SOURCE, _CHAIN = "certificate", "chain"
+"""`_CHAIN`: the handshake found an authority that cannot be found here, as by a kind of signature unknown to our library."""
+
+
+CHAIN_MAX = 8
+"""Certificates that a client may send with its own: each is a signature to check on the event loop."""
+
+
 class CertificateAuthorizer(Authorizer):
     """Judges who shows a certificate and no token; everybody else is `inner`'s, or nobody's."""
 
@@ -58,8 +71,12 @@ class CertificateAuthorizer(Authorizer):
         basis: tuple[Rule, ...],
         *,
         leaves_rights: bool = False,
+        authorities: Iterable[x509.Certificate] = (),
     ) -> None:
         self.inner = inner
+        self._authorities = {one.fingerprint(SHA256()).hex()[:32]: one for one in authorities}
+        self._removed: dict[str, x509.Certificate] = {}
+        self._withdrawn: list[tuple[str, Code]] = []
         self._part = part
         self._basis = basis
         self._templates = [(template, "subscribe") for template in access.certificate_subscribe]
@@ -73,11 +90,14 @@ class CertificateAuthorizer(Authorizer):
             return await self.inner.connect(question)
         try:
             holder, expires_ms = read_holder(question.certificate, self._part)
-            if self._leaves_rights and self.inner is not None:
-                return await self.inner.connect(replace(question, certificate_identity=holder))
-            return Grant(holder, [*self._basis, *self._make_rules(holder)], expires_ms, authority="certificate")
+            rules = [] if self._leaves_rights else [*self._basis, *self._make_rules(holder)]
+            source = self._name_source(question.certificate, question.certificate_chain)
         except ValueError as error:
             return Refusal(str(error), Code.CONNECT_REFUSED)
+        if self._leaves_rights and self.inner is not None:
+            granted = await self.inner.connect(replace(question, certificate_identity=holder))
+            return replace(granted, source=source) if isinstance(granted, Grant) else granted
+        return Grant(holder, rules, expires_ms, source=source, authority="certificate")
 
     async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
         if self.inner is None or (question.certificate is not None and question.token is None):
@@ -98,16 +118,79 @@ class CertificateAuthorizer(Authorizer):
         if self.inner is not None:
             await self.inner.stop()
 
+    def list_trusted(self) -> list[str]:
+        if not self._authorities:
+            return [_SOURCE]
+        return [f"{_SOURCE}\n{name}" for name in (*self._authorities, _CHAIN)]
+
+    def take_withdrawn(self) -> list[tuple[str, Code]]:
+        """Authorities that sign no longer, once, and how the connections of each end."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
     def adopt(self, other: CertificateAuthorizer) -> list[str]:
         """Judges as another does from now on; the identities whose token is none any more."""
+        gone = [name for name in self._authorities if name not in other._authorities]
+        self._withdrawn += [(f"{_SOURCE}\n{name}", Code.TOKEN_INVALID) for name in gone]
+        if gone:  # whether one of them stands behind those is said by the next handshake
+            self._withdrawn.append((f"{_SOURCE}\n{_CHAIN}", Code.TOKEN_EXPIRED))
+        if set(self._templates) - set(other._templates) or set(self._basis) - set(other._basis):
+            self._withdrawn.append((_SOURCE, Code.TOKEN_EXPIRED))
+        self._removed = {**self._removed, **{name: self._authorities[name] for name in gone}}
+        self._authorities = other._authorities
+        for name in self._authorities:
+            self._removed.pop(name, None)
         self._templates, self._basis = other._templates, other._basis
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
         return adopt(other.inner) if adopt is not None else []
+
+    def _name_source(self, der: bytes, chain: Sequence[bytes]) -> str:
+        """The authority it leads to, as an order that withdraws one names it; raises ValueError where what came with it is none.
+
+        The handshake may be older than a reload that removed the authority: the gate refuses such a grant.
+        """
+        if len(chain) > CHAIN_MAX:
+            raise ValueError(f"the certificate came with more than {CHAIN_MAX} others")
+        if not self._authorities and not self._removed:
+            return _SOURCE
+        certificate = x509.load_der_x509_certificate(der)
+        between = [x509.load_der_x509_certificate(one) for one in chain]
+        for _ in range(len(between) + 1):
+            for name, authority in (*self._authorities.items(), *self._removed.items()):
+                if _has_signed(authority, certificate):
+                    return f"{_SOURCE}\n{name}"
+            signer = next((one for one in between if _has_signed(one, certificate)), None)
+            if signer is None:
+                break
+            between.remove(signer)
+            certificate = signer
+        return f"{_SOURCE}\n{_CHAIN}"
 
     def _make_rules(self, holder: str) -> list[Rule]:
         """Raises ValueError where the name cannot stand in a subject."""
         names = {IDENTITY: holder}
         return [Rule.allow(fill_template(template, names), action) for template, action in self._templates]
+
+
+def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    if authority.subject != certificate.issuer:
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def read_authorities(file: str) -> list[x509.Certificate]:
+    """The authorities that sign clients' certificates; raises ConfigInvalid."""
+    key = "tls.client_authorities_file"
+    try:
+        return x509.load_pem_x509_certificates(Path(file).read_bytes()) if file else []
+    except OSError as error:
+        raise ConfigInvalid(key, file, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigInvalid(key, file, "holds no certificate (PEM)") from error
 
 
 def read_holder(der: bytes, part: str) -> tuple[str, int]:

@@ -37,6 +37,7 @@ class DispatchAuthorizer(Authorizer):
         self._tokens = TokenAuthorizer(
             (make_issuer(config),),
             verified_tokens_max=access.verified_tokens_max,
+            verified_tokens_bytes_max=access.verified_tokens_bytes_max,
             verified_tokens_ms_max=access.verified_tokens_ms_max,
         )
 
@@ -74,6 +75,9 @@ class DispatchAuthorizer(Authorizer):
         await self._tokens.stop()
         if self.inner is not None:
             await self.inner.stop()
+
+    def list_trusted(self) -> list[str]:
+        return self._tokens.list_trusted()
 
     def adopt(self, other: DispatchAuthorizer) -> list[str]:
         """Judges as another does from now on; the identities whose token is none any more."""

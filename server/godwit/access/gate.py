@@ -27,9 +27,11 @@ from ..errors import AuthorizerFailed, NodeFailed
 from ..logs import FIELD_CHARACTERS_MAX, read_logger
 from .answers import check_connect, check_selector, refuse_reserved
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
+from .chain import split_certificates
 from .hidden import hide
 from .revocation import Revocations, SeenNames
 from .rights import Grant, Rule
+from .vouching import is_trusted, list_judges
 
 Question = AuthorizeReport | AskReport
 Waiting = tuple[asyncio.Task[Answer], asyncio.TimerHandle, Question]
@@ -64,13 +66,11 @@ class Gate:
         self._waiting: dict[int, dict[str, Waiting]] = {}
         self._answers: list[Answer] = []
         self._outdated: set[AskAgainOrder] = set()
-        judge: Authorizer | None = authorizer
-        while judge is not None:  # those of dispatch and of certificates stand before others
+        for judge in list_judges(authorizer):
             if hasattr(judge, "on_withdrawn"):
                 judge.on_withdrawn = self._ask_for_renewal
             if hasattr(judge, "on_ask_again"):
                 judge.on_ask_again = self._ask_again
-            judge = getattr(judge, "inner", None)
 
     def ask(self, question: Question, within_s: float | None = None) -> None:
         """Begins to answer; returns at once. `within_s`: the time left, where it is asked once more."""
@@ -128,7 +128,7 @@ class Gate:
         try:
             self._send(list(outdated))
         except NodeFailed as error:
-            read_logger().error("ask_again_not_sent", why=str(error))
+            read_logger().error("reauthorization_failed", reason=str(error))
 
     def _take(self, question: Question) -> Waiting | None:
         """What waits for an answer to this question, which waits no longer."""
@@ -157,7 +157,8 @@ class Gate:
         waiting[1].cancel()
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
-            self._fail(question, f"{type(error).__name__}: {error}" if error else "it gave up")
+            method = "" if isinstance(error, AuthorizerFailed) else f"{_name_method(question)}: "
+            self._fail(question, f"{method}{type(error).__name__}: {error}" if error else "it gave up")
         else:
             self._reply(done.result())
 
@@ -166,7 +167,7 @@ class Gate:
         self.counts["failed"] += 1
         token = question.token if isinstance(question, AuthorizeReport) else None
         why = hide(why[:FIELD_CHARACTERS_MAX], token)
-        read_logger().warning("authorizer_failed", connection=question.connection, why=why)
+        read_logger().warning("authorizer_failed", connection=question.connection, reason=why)
         self._reply(_fail_closed(question))
 
     def _reply(self, order: Answer) -> None:
@@ -180,18 +181,21 @@ class Gate:
         try:
             self._send([self._refuse_revoked(answer) for answer in answers])
         except NodeFailed as error:  # the engine takes no orders at all: one by one would wait for it again and again
-            read_logger().error("answers_not_sent", why=str(error), answers=len(answers))
+            read_logger().error("authorizer_answers_not_sent", reason=str(error), answers=len(answers))
         except Exception:  # one of them is at fault, and only that one may suffer
             for answer in answers:
                 self._send_alone(answer)
 
     def _refuse_revoked(self, answer: Answer) -> Answer:
-        """Looked at when the answer leaves: an order that revokes cannot fall between."""
+        """Looked at when the answer leaves: an order that revokes, or a reload that removes an issuer, cannot fall between."""
         if isinstance(answer, GrantOrder) and self._revocations.covers(
             answer.identity, answer.token_id, answer.tenant, answer.authority
         ):
             self.counts["revoked"] += 1
             return RefuseOrder(answer.connection, int(Code.TOKEN_REVOKED), "this token has been revoked")
+        if isinstance(answer, GrantOrder) and not is_trusted(self._authorizer, answer.source):
+            self.counts["revoked"] += 1
+            return RefuseOrder(answer.connection, int(Code.TOKEN_INVALID), "its issuer or authority has been removed")
         if isinstance(answer, GrantOrder):
             self.seen.add(answer.identity, answer.token_id)
         return answer
@@ -202,11 +206,14 @@ class Gate:
             self._send([self._refuse_revoked(answer)])
         except Exception as error:
             self.counts["failed"] += 1
-            read_logger().warning("authorizer_failed", connection=answer.connection, why=str(error))
-            if not isinstance(answer, AnswerOrder):
-                self._send(
-                    [RefuseOrder(answer.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the answer is not valid")]
-                )
+            read_logger().warning("authorizer_failed", connection=answer.connection, reason=str(error))
+            if isinstance(answer, GrantOrder) and (answer.source or "").startswith("jwt:"):
+                refused = RefuseOrder(answer.connection, int(Code.TOKEN_INVALID), f"the token's rules: {error}")
+            elif not isinstance(answer, AnswerOrder):
+                refused = RefuseOrder(answer.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the answer is not valid")
+            else:
+                return
+            self._send([refused])
 
     async def _judge_in_turn(self, question: Question) -> Answer:
         is_background = isinstance(question, AskReport) and question.is_background
@@ -219,15 +226,17 @@ class Gate:
             raise AuthorizerFailed("nobody can answer: there is no authorizer")
         if isinstance(question, AskReport):
             return await self._judge_selector(self._authorizer, question)
+        shown = split_certificates(question.certificate)
         put = ConnectQuestion(
             question.connection,
             question.token,
             question.client,
             question.address,
             question.is_renewal,
-            question.certificate,
+            shown[0] if shown else None,
+            certificate_chain=shown[1:],
         )
-        method = "update_token" if put.is_renewal else "connect"
+        method = _name_method(question)
         called = self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put)
         answer = refuse_reserved(check_connect(method, await called))
         if isinstance(answer, Grant):
@@ -243,6 +252,12 @@ class Gate:
         is_allowed = check_selector(question.action, answer)
         rule = (question.selector, question.action, "allow" if is_allowed else "deny")
         return AnswerOrder(question.connection, rule, question.is_background)
+
+
+def _name_method(question: Question) -> str:
+    if isinstance(question, AskReport):
+        return question.action
+    return "update_token" if question.is_renewal else "connect"
 
 
 def _compile(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:

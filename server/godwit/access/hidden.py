@@ -35,7 +35,12 @@ def _list_forms(secret: str) -> Iterator[str]:
     raw = secret.encode(errors="surrogateescape")
     yield secret
     yield from (repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret, safe=""), quote_plus(secret))
-    yield from (raw.hex(), raw.hex().upper(), secret.swapcase())
+    yield from (raw.hex(), raw.hex().upper(), secret.swapcase(), secret[::-1])
+    for encode, taken, given in ((base64.b32encode, 5, 8), (base64.b85encode, 4, 5), (base64.a85encode, 4, 5)):
+        for shift in range(taken):
+            written = encode(b"\0" * shift + raw).rstrip(b"=").decode()
+            whole = (shift + len(raw)) // taken * given  # the groups that what follows the secret does not change
+            yield from (written[given:whole], written[given:whole].lower()) if shift else (written, written.lower())
     for shift in range(3):
         # whatever stands before it moves its sixes of bits: without the characters that it shares with its neighbours
         shifted = base64.b64encode(b"\0" * shift + raw).rstrip(b"=").decode()[2 * (shift > 0) + (shift > 1) :]
@@ -49,9 +54,17 @@ def _mark(marked: bytearray, text: str, form: str) -> None:
         for found in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text):
             marked[found.start() : found.end()] = b"\1" * len(found.group())
         return
-    for chunk in range(0, len(text) - CHUNK_CHARACTERS + 1, CHUNK_CHARACTERS):
+    # A form without blanks stands in one of the text's words: most texts have no word as long as that.
+    has_blanks = re.search(r"\s", form) is not None
+    for word in re.finditer(r"(?s).+" if has_blanks else rf"\S{{{PART_CHARACTERS},}}", text):
+        _mark_parts(marked, text, form, word.span())
+
+
+def _mark_parts(marked: bytearray, text: str, form: str, span: tuple[int, int]) -> None:
+    begin, end = span
+    for chunk in range(begin, end - CHUNK_CHARACTERS + 1, CHUNK_CHARACTERS):
         if text[chunk : chunk + CHUNK_CHARACTERS] not in form:
             continue
-        for at in range(max(0, chunk - CHUNK_CHARACTERS), min(chunk, len(text) - PART_CHARACTERS) + 1):
+        for at in range(max(begin, chunk - CHUNK_CHARACTERS), min(chunk, end - PART_CHARACTERS) + 1):
             if text[at : at + PART_CHARACTERS] in form:
                 marked[at : at + PART_CHARACTERS] = b"\1" * PART_CHARACTERS

@@ -42,6 +42,9 @@ class HostedAuthorizer(Authorizer):
         answer: bool = await self.host.call(self._publish, question)
         return answer
 
+    def list_trusted(self) -> list[str]:
+        return ["authorizer"]
+
     async def start(self) -> None:
         self._give_ask_again(asyncio.get_running_loop())
         limit_ms = self._access.authorizer_start_timeout_ms

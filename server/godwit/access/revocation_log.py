@@ -77,7 +77,7 @@ class RevocationLog:
                 return False
             del self._waiting[: len(lines)]
             if self.reason:
-                read_logger().info("revocations_kept")
+                read_logger().info("revocations_saved")
             self.reason = ""
         return True
 
@@ -89,7 +89,9 @@ class RevocationLog:
     def _fail(self, error: OSError, describe_all: Callable[[], Rows], live: int) -> None:
         if not self.reason:
             why = f"{self.file}: {error.strerror or error}"
-            read_logger().error("revocations_not_kept", why=why, effect="a restart would let the revoked in")
+            read_logger().error(
+                "revocations_not_saved", reason=why, effect="revoked holders are admitted again after a restart"
+            )
         self.reason = error.strerror or str(error)
         if self._retry is None or self._retry.done():
             self._retry = asyncio.get_running_loop().create_task(self._try_again(describe_all, live))

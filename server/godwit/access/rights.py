@@ -21,6 +21,8 @@ IDENTITY_BYTES_MAX = CLIENT_BYTES_MAX
 TOKEN_ID_BYTES_MAX = 1_024
 REASON_CHARACTERS_MAX = 1_000
 RULES_MAX = 10_000
+EXPIRES_MS_MIN = 978_307_200_000
+"""1 January 2001: a smaller end of a grant that is not 0 is in seconds."""
 
 
 class Action(StrEnum):
@@ -41,7 +43,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule; raises ValueError where its pattern is none."""
+    """Allows, denies or asks about actions on the subjects of a pattern. Raises ValueError if the pattern is not valid."""
 
     pattern: str
     actions: Action
@@ -54,14 +56,17 @@ class Rule:
 
     @classmethod
     def allow(cls, pattern: str, actions: str = "both") -> Rule:
+        """Allow `actions` ("subscribe", "publish" or "both"): `Rule.allow("/news/**", "subscribe")`."""
         return cls(pattern, Action(actions), Verdict.ALLOW)
 
     @classmethod
     def deny(cls, pattern: str, actions: str = "both") -> Rule:
+        """Deny them, unless a more specific rule allows them."""
         return cls(pattern, Action(actions), Verdict.DENY)
 
     @classmethod
     def ask(cls, pattern: str, actions: str = "both") -> Rule:
+        """Ask the authorizer (`subscribe`, `publish`) when a client wants it, and keep the answer."""
         return cls(pattern, Action(actions), Verdict.ASK)
 
 
@@ -71,7 +76,7 @@ class Grant:
 
     A token id, where there is one, is what a revocation names. A tenant, where there is one, is whose customer this is: the limits
     `…_per_tenant_max` count all its identities together.
-    The identity scopes idempotence keys and stands in logs and the connections list; it must hold no secret.
+    The identity scopes idempotency keys and stands in logs and the connections list; it must hold no secret.
     """
 
     identity: str
@@ -80,7 +85,7 @@ class Grant:
     token_id: str | None = None
     tenant: str = ""
     source: str | None = None
-    """Who vouched for it: an issuer whose configuration may change while its holder is connected."""
+    """Who vouched for it and may stop to while its holder is connected: `jwt:ISSUER` or `certificate`, a line end, and the key."""
     authority: str = "authorizer"
     """Who vouches for the identity: jwt:ISSUER, certificate, basic or anonymous. A user's authorizer is always `authorizer`."""
 
@@ -110,11 +115,12 @@ class Grant:
                 raise TypeError(f"Grant.rules holds a {type(rule).__name__}: expected only Rule")
         if expires_ms is not None and (not isinstance(expires_ms, int) or isinstance(expires_ms, bool)):
             raise TypeError(f"Grant.expires_ms is a {type(expires_ms).__name__}: expected an int or None")
-        if expires_ms is not None and not 0 <= expires_ms <= NUMBER_MAX:
+        expires_ms = None if expires_ms is None else int.__index__(expires_ms)  # a subclass may say anything of itself
+        if expires_ms and not EXPIRES_MS_MIN <= expires_ms <= NUMBER_MAX:
             raise ValueError("Grant.expires_ms must be Unix time in milliseconds")
         object.__setattr__(self, "identity", identity)
         object.__setattr__(self, "rules", kept)
-        object.__setattr__(self, "expires_ms", None if expires_ms is None else int(expires_ms))
+        object.__setattr__(self, "expires_ms", expires_ms)
         object.__setattr__(self, "token_id", token_id)
         object.__setattr__(self, "tenant", tenant)
         object.__setattr__(self, "source", None if source is None else _read_text("Grant.source", source))

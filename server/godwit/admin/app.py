@@ -16,6 +16,7 @@ from ..config import Address
 from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
 from ..errors import ListenFailed
+from ..pages.static_file import Handler
 from . import (
     changes,
     charts,
@@ -34,6 +35,7 @@ from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
 from .listener.connection import AdminConnection, Connections
+from .listener.handshake import Handshake
 from .listener.tls import make_tls_context
 from .openapi import route as openapi
 from .turn import Turn
@@ -64,14 +66,16 @@ class AdminPort:
         await self._runner.setup()
         server, request_s = self._runner.server, self._config.request_ms_max / 1000
         assert server is not None, "setup makes one"
+
+        def make() -> AdminConnection:
+            return AdminConnection(server, self._connections, request_s)
+
+        def accept() -> asyncio.Protocol:
+            return Handshake(make, self._connections, self._tls, request_s) if self._tls is not None else make()
+
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                lambda: AdminConnection(server, self._connections, request_s),
-                wanted.host,
-                wanted.port,
-                ssl=self._tls,
-                ssl_handshake_timeout=request_s if self._tls else None,
-            )
+            listening = asyncio.get_running_loop().create_server(accept, wanted.host, wanted.port)
+            self._server = await listening
         except OSError as error:
             await self._runner.cleanup()
             raise ListenFailed("admin", str(wanted), error.strerror or str(error)) from error
@@ -92,6 +96,7 @@ class AdminPort:
         """Closes the port."""
         if self._server is not None:
             self._server.close()
+        self._connections.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -105,7 +110,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
     """All routes over one node."""
 
     @web.middleware
-    async def protect(request: web.Request, handler: console.Handler) -> web.StreamResponse:
+    async def protect(request: web.Request, handler: Handler) -> web.StreamResponse:
         is_health = request.path in health.PATHS  # probes ask by addresses and names of their own, or by none
         if not is_health and not is_host_allowed(request.headers.get("Host", ""), config.hosts):
             return refuse(403, "the admin port does not answer to this Host; list its name in admin.hosts")
@@ -131,7 +136,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
         return response
 
     @web.middleware
-    async def attend(request: web.Request, handler: console.Handler) -> web.StreamResponse:
+    async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
         connection = request.protocol
         if not isinstance(connection, AdminConnection):
             return await handler(request)

@@ -49,6 +49,6 @@ async def _sample(view: NodeView, series: Series) -> None:
             cost = Cost(times.user + times.system, process.memory_info().rss)
             series.add(time.time_ns() // 1_000_000, time.monotonic(), stats, cost)
         except Exception as error:  # a chart without a point is better than none at all from here on
-            read_logger().warning("sample_failed", why=f"{type(error).__name__}: {error}")
+            read_logger().warning("sample_failed", reason=f"{type(error).__name__}: {error}")
         next_s = max(next_s + INTERVAL_MS / 1000, loop.time())
         await asyncio.sleep(next_s - loop.time())

@@ -28,6 +28,8 @@ def _answer(view: NodeView, is_well: bool) -> web.Response:
         told["reason"] = view.health.reason
     if view.health.journal:
         told["journal"] = f"failing: {view.health.journal}"
+    if view.health.snapshots:
+        told["snapshots"] = f"failing: {view.health.snapshots}"
     troubles = view.describe_troubles()
     if troubles:
         told["extensions"] = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))

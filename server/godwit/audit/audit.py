@@ -28,24 +28,37 @@ class NodeFace:
         self._publish_many = publish_many
 
     def publish(self, subject: str, content: Any) -> None:
-        """Publishes JSON."""
+        """Publish `content` as JSON on `subject`, as the node itself. Returns at once; raises TypeError if it is not JSON.
+
+        self.node.publish("/alerts/refused", {"address": event.address})
+        """
         self._publish_many([Draft(subject, json.dumps(content).encode())])
 
 
 class Audit(ABC):
-    """Subclass it, or pass any object with these methods."""
+    """Receives what happens on a node. Subclass it, or pass any object with these methods.
+
+    It runs on a thread and event loop of its own. `audit.overflow` decides what happens if it is slow: the oldest events are
+    dropped, and a LostEvent counts them, or publishers wait.
+    """
 
     node: NodeFace
     """Set before `start`."""
 
     @abstractmethod
     async def take(self, events: Sequence[Event]) -> None:
-        """The next events, oldest first. The next batch comes when this one is done."""
+        """Take the next events, oldest first. The next batch follows when this call returns.
+
+        If it raises, the batch counts as taken; the failure is logged and counted.
+
+            async def take(self, events):
+                await self.store.insert([event for event in events if isinstance(event, AccessEvent)])
+        """
 
     async def start(self) -> None:
-        """Called before the node listens; raising keeps it from starting."""
+        """Called before the node listens. If it raises, the node does not start."""
         return None
 
     async def stop(self) -> None:
-        """Called after the node has drained; what was told before has been taken, if it was quick enough."""
+        """Called after the node has drained and, if there was time, after all earlier events were taken."""
         return None

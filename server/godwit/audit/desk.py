@@ -1,7 +1,7 @@
 """One audit: its bounded queues, its thread, and the calls of its `take`.
 
-Owns what waits for the audit and what happens at the bounds: messages have a queue of their own, bounded in events and bytes, so
-that arrivals and figures never push a message out. Invariant: what was lost is counted and reported with the next batch.
+Owns what waits for the audit and what happens at the bounds: messages have a queue of their own, so that arrivals and figures never
+push a message out. Both queues are bounded in events and in bytes. Invariant: what was lost is counted and reported with the next batch.
 """
 
 from __future__ import annotations
@@ -9,17 +9,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..config.audit import AuditConfig
 from ..errors import AuthorizerFailed
 from ..extension import ExtensionHost
 from ..logs import read_logger
 from .audit import Audit
-from .events import Event, LostEvent, MessageEvent
+from .events import AccessEvent, CacheEvent, Event, LostEvent, MessageEvent, StatisticsEvent
 
-EVENT_BYTES = 400
-"""What an event takes in memory beside its content and subject, about."""
+EVENT_BYTES = 700
+"""Memory of an event of any kind beside the bytes of its text and content: objects of Python and places in containers."""
+FIGURES_BYTES = 200
+"""Memory of one figure of a statistics or cache event."""
+_E = TypeVar("_E", bound=Event, covariant=True)
+
+
+class _Waiting(NamedTuple, Generic[_E]):
+    arrival: int
+    size: int
+    """Bytes it was counted with when it came: an extension may change what an event holds."""
+    event: _E
 
 
 class AuditDesk:
@@ -30,10 +41,10 @@ class AuditDesk:
         self.counts: Counter[str] = Counter(taken=0, lost=0, failed=0)
         self.filled, self.emptied = asyncio.Event(), asyncio.Event()
         self.emptied.set()
-        self.message_bytes = 0
+        self.message_bytes = self.other_bytes = 0
         self._config = config
-        self._messages: deque[tuple[int, MessageEvent]] = deque()
-        self._others: deque[tuple[int, Event]] = deque()
+        self._messages: deque[_Waiting[MessageEvent]] = deque()
+        self._others: deque[_Waiting[Event]] = deque()
         self._arrivals = 0
         self._lost: Counter[str] = Counter()
         self._late_since: float | None = None
@@ -47,8 +58,9 @@ class AuditDesk:
     @property
     def room(self) -> tuple[int, int]:
         """Messages and their bytes for which there is room."""
-        events, size = self._config.queue_events_max, self._config.queue_bytes_max
-        return events - len(self._messages), size - self.message_bytes
+        size = self._config.queue_bytes_max - self.message_bytes
+        # the engine counts the bytes of messages as it holds them, and each takes more here
+        return min(self._config.queue_events_max - len(self._messages), -(-size // EVENT_BYTES)), size
 
     @property
     def may_hold(self) -> bool:
@@ -57,30 +69,38 @@ class AuditDesk:
             return True
         if not self._has_given_way:
             self._has_given_way = True
-            read_logger().error("audit_gave_way", audit=self.name, effect="messages are lost to it until its take ends")
+            read_logger().error(
+                "audit_overflowed", audit=self.name, effect="messages are dropped for this audit until take() returns"
+            )
         return False
 
-    def put_messages(self, messages: Iterable[MessageEvent]) -> None:
-        """Takes them all; the oldest go where there is no room."""
+    def put_messages(self, messages: Iterable[MessageEvent], *, may_lose: bool = True) -> None:
+        """Takes them all; the oldest go where there is no room, if any may."""
         for message in messages:
             self._arrivals += 1
-            self._messages.append((self._arrivals, message))
-            self.message_bytes += _size(message)
-            while len(self._messages) > 1 and min(self.room) < 0:
-                _, oldest = self._messages.popleft()
-                self.message_bytes -= _size(oldest)
+            size = _size(message)
+            self._messages.append(_Waiting(self._arrivals, size, message))
+            self.message_bytes += size
+            while may_lose and len(self._messages) > 1 and min(self.room) < 0:
+                self.message_bytes -= self._messages.popleft().size
                 self.lose("message", 1)
         self._wake()
 
     def put_others(self, events: Iterable[Event]) -> None:
         """The same for what is no message."""
         for event in events:
-            if len(self._others) >= self._config.queue_events_max:
-                self._others.popleft()
-                self.lose("access", 1)
             self._arrivals += 1
-            self._others.append((self._arrivals, event))
+            size = _size(event)
+            self._others.append(_Waiting(self._arrivals, size, event))
+            self.other_bytes += size
+            while len(self._others) > 1 and self._is_over_with_others():
+                self.other_bytes -= self._others.popleft().size
+                self.lose("access", 1)
         self._wake()
+
+    def _is_over_with_others(self) -> bool:
+        config = self._config
+        return len(self._others) > config.queue_events_max or self.other_bytes > config.queue_bytes_max
 
     def lose(self, kind: str, count: int) -> None:
         """So many never come to it; it is told with the next batch."""
@@ -102,7 +122,7 @@ class AuditDesk:
         try:
             await self.host.call_within(self._config.stop_timeout_ms, "audit.stop_timeout_ms", self.audit.stop)
         except AuthorizerFailed as error:
-            read_logger().warning("audit_failed", audit=self.name, why=f"stop: {error}")
+            read_logger().warning("audit_failed", audit=self.name, reason=f"stop: {error}")
         await self.host.stop()
 
     async def serve(self) -> None:
@@ -120,13 +140,15 @@ class AuditDesk:
         batch: list[Event] = [LostEvent(kind, count) for kind, count in self._lost.items()]
         self._lost.clear()
         while self.behind and len(batch) < self._config.batch_events_max:
-            is_message = bool(self._messages) and (not self._others or self._messages[0][0] < self._others[0][0])
-            if is_message:
-                message = self._messages.popleft()[1]
-                self.message_bytes -= _size(message)
-                batch.append(message)
+            messages, others = self._messages, self._others
+            if messages and (not others or messages[0].arrival < others[0].arrival):
+                message = messages.popleft()
+                self.message_bytes -= message.size
+                batch.append(message.event)
             else:
-                batch.append(self._others.popleft()[1])
+                other = others.popleft()
+                self.other_bytes -= other.size
+                batch.append(other.event)
         return batch
 
     async def _take(self, batch: list[Event]) -> None:
@@ -137,7 +159,7 @@ class AuditDesk:
             self.counts["taken"] += len(batch)
         except AuthorizerFailed as error:
             self.counts["failed"] += 1
-            read_logger().warning("audit_failed", audit=self.name, why=f"take: {error}", events=len(batch))
+            read_logger().warning("audit_failed", audit=self.name, reason=f"take: {error}", events=len(batch))
         finally:
             timer.cancel()
             if self._late_since is not None:
@@ -149,12 +171,36 @@ class AuditDesk:
         self.counts["failed"] += 1
         stack = self.host.read_stack() if self.host.is_blocked else ""
         why = f"take: no end after {self._config.take_timeout_ms} ms (audit.take_timeout_ms)"
-        read_logger().error("audit_failed", audit=self.name, why=why, events=events, stack=stack)
+        read_logger().error("audit_failed", audit=self.name, reason=why, events=events, stack=stack)
 
     def _wake(self) -> None:
         self.filled.set()
         self.emptied.clear()
 
 
-def _size(message: MessageEvent) -> int:
-    return EVENT_BYTES + len(message.subject) + len(message.content or b"")
+def _size(event: Event) -> int:
+    """The memory that an event takes, rather more than less: a character outside ASCII takes up to four bytes."""
+    match event:
+        case MessageEvent():
+            text = (event.subject, event.position or "", event.kind, event.identity, event.tenant, event.authority)
+            return EVENT_BYTES + _measure(text) + len(event.content or b"")
+        case AccessEvent():
+            text = (event.identity, event.client, event.address, event.selector, event.reason, event.tenant)
+            return EVENT_BYTES + _measure((*text, event.authority))
+        case StatisticsEvent():
+            return EVENT_BYTES + FIGURES_BYTES * _count_figures(event.figures)
+        case CacheEvent():
+            return EVENT_BYTES + FIGURES_BYTES * (len(event.gone) + len(event.held))
+        case LostEvent():
+            return EVENT_BYTES
+
+
+def _count_figures(figures: Any) -> int:
+    """The members of dicts and lists within each other: the engine's statistics have a dict for each shard."""
+    if isinstance(figures, Mapping):
+        return len(figures) + sum(map(_count_figures, figures.values()))
+    return len(figures) + sum(map(_count_figures, figures)) if isinstance(figures, list | tuple) else 0
+
+
+def _measure(texts: Iterable[str]) -> int:
+    return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)

@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """`what`: connected, refused, subscribed, unsubscribed, disconnected, or revoked. What does not apply is empty."""
+    """`what`: connected, renewed, refused, subscribed, unsubscribed, disconnected, or revoked. Fields that do not apply are empty.
+
+    For a renewal and a revocation `reason` is the token's id."""
 
     what: str
     time_ms: int
@@ -31,9 +33,9 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent:
-    """A message that was accepted. `position` None: a standard message. `identity` empty: an anonymous client, or the node.
+    """An accepted message. `position` is None for an at-most-once message. `identity` is empty for an anonymous client and the node.
 
-    `content` is there only with `audit.with_content`.
+    `content` is None unless `audit.with_content` is set. Times are Unix milliseconds.
     """
 
     subject: str
@@ -49,7 +51,7 @@ class MessageEvent:
 
 @dataclass(frozen=True, slots=True)
 class CacheEvent:
-    """What the logs and snapshots let go since the last one, by reason, and what they hold now."""
+    """Messages and bytes that logs and snapshots evicted since the last event, by reason, and what they hold now."""
 
     time_ms: int
     gone: Mapping[str, int]
@@ -58,7 +60,7 @@ class CacheEvent:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsEvent:
-    """The engine's figures, as in /v1/stats."""
+    """The node's metrics, as in /v1/stats."""
 
     time_ms: int
     figures: Mapping[str, Any]
@@ -66,7 +68,7 @@ class StatisticsEvent:
 
 @dataclass(frozen=True, slots=True)
 class LostEvent:
-    """So many events of a kind (access, message) never reached this audit: it was too slow, and the oldest went."""
+    """Events of one kind (access, message) that were dropped because this audit was too slow; the oldest are dropped first."""
 
     kind: str
     count: int

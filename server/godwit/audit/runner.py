@@ -32,10 +32,11 @@ _GONE = (
 _HELD = ("subjects", "messages", "message_bytes", "snapshots", "snapshot_bytes")
 _ACCESS = {
     "connected": ("connection", "identity", "client", "address", "protocol", "tenant", "authority"),
+    "renewed": ("connection", "identity", "reason", "tenant", "authority"),
     "subscribed": ("connection", "selector"),
     "unsubscribed": ("connection", "selector"),
     "disconnected": ("connection", "code"),
-    "refused": ("address", "code", "reason"),
+    "refused": ("address", "code", "reason", "connection", "client"),
 }
 
 TakeHeard = Callable[[int, int, bool], tuple[list[tuple[Any, ...]], int]]
@@ -130,7 +131,8 @@ class AuditRunner:
         """Until every audit has taken all there is."""
         while True:
             await asyncio.gather(*(desk.emptied.wait() for desk in self.desks))
-            if not self._fetch():
+            # the task that fetches may have had the last of them
+            if not self._fetch() and all(desk.emptied.is_set() for desk in self.desks):
                 return
 
     async def _fetch_messages(self) -> None:
@@ -144,7 +146,8 @@ class AuditRunner:
         config = self._config
         count, size = config.batch_events_max, config.queue_bytes_max
         is_holding = config.overflow == "block"
-        rooms = [desk.room for desk in self.desks if not is_holding or desk.may_hold]
+        holders = [desk for desk in self.desks if is_holding and desk.may_hold]
+        rooms = [desk.room for desk in self.desks if not is_holding or desk in holders]
         choose = min if is_holding else max  # the slowest says when, or the quickest
         if rooms:  # else each that would hold has been late for too long, and publishers wait no longer
             count = min(count, choose(events for events, _ in rooms))
@@ -153,7 +156,9 @@ class AuditRunner:
             return False
         rows, lost = self._take_heard(count, size, config.with_content)
         for desk in self.desks:
-            desk.put_messages(MessageEvent(*row) for row in rows)
+            # one that publishers wait for had room for a batch: what its last message takes more than that is kept
+            if rows:
+                desk.put_messages((MessageEvent(*row) for row in rows), may_lose=desk not in holders)
             if lost > self._lost_before:
                 desk.lose("message", lost - self._lost_before)
         self._lost_before = max(lost, self._lost_before)

@@ -19,16 +19,18 @@ from .targets import RIVALS, TARGETS, BenchFailed, Target
     "--compare",
     "against",
     default=None,
-    help="Servers beside this node, with commas; default: the baseline. `rivals`: all found.",
+    help="Also measure these servers, comma-separated; `rivals` means all that are installed. Default: the baseline.",
 )
-@click.option("--server", default="godwit", type=click.Choice(list(TARGETS)), help="The server to measure.")
-@click.option("--rounds", default=3, type=click.IntRange(1, 100), help="Interleaved rounds.")
+@click.option("--server", default="godwit", type=click.Choice(list(TARGETS)), help="Server to measure.")
+@click.option(
+    "--rounds", default=3, type=click.IntRange(1, 100), help="Number of rounds, which alternate between the servers."
+)
 @click.option(
     "--driver", default="auto", type=click.Choice(["auto", "io_uring", "readiness"]), help="The node's driver."
 )
-@click.option("--size", default=1.0, type=click.FloatRange(0.001, 1.0), help="Share of the full size.")
-@click.option("--tls", "is_tls", is_flag=True, help="Over TLS, beside the same without.")
-@click.option("--json", "file", default=None, type=click.Path(path_type=Path), help="Keep the result in this file.")
+@click.option("--size", default=1.0, type=click.FloatRange(0.001, 1.0), help="Fraction of the full load.")
+@click.option("--tls", "is_tls", is_flag=True, help="Measure with TLS, compared with the same without.")
+@click.option("--json", "file", default=None, type=click.Path(path_type=Path), help="Write the result to this file.")
 def bench(
     load: str,
     against: str | None,
@@ -39,7 +41,7 @@ def bench(
     is_tls: bool,
     file: Path | None,
 ) -> None:
-    """Measure this node under a LOAD, interleaved with a baseline and with rivals that are found here."""
+    """Measure a node under a LOAD, alternating with a C baseline and with other servers."""
     if is_tls:
         server, against = "godwit-tls", against or "godwit"
     outcome = measure(LOADS[load], server, against, rounds, driver, size)
@@ -64,7 +66,7 @@ def measure(
 
 
 def choose_targets(load: Load, against: str | None) -> list[Target]:
-    """The servers named, or the load's own baseline; rivals that are not here are left out, a baseline that is not is an error."""
+    """The servers named, or the load's own baseline. A rival or a baseline that nobody named is left out if it cannot run here."""
     names = load.against if against is None else tuple(name for name in against.split(",") if name)
     chosen = []
     for name in names:
@@ -73,10 +75,10 @@ def choose_targets(load: Load, against: str | None) -> list[Target]:
                 raise BenchFailed(f"{one} is not known; known are {', '.join(TARGETS)}")
             if TARGETS[one].is_here():
                 chosen.append(TARGETS[one])
-            elif one not in RIVALS:
-                raise BenchFailed(f"{one} needs {TARGETS[one].program} on the path")
+            elif against is not None and one not in RIVALS:
+                raise BenchFailed(f"{one} cannot run: {TARGETS[one].missing()}")
             else:
-                click.echo(f"{one} is left out: {TARGETS[one].program} is not on the path", err=True)
+                click.echo(f"{one} is left out: {TARGETS[one].missing()}", err=True)
     return chosen
 
 

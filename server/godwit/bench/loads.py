@@ -211,7 +211,14 @@ LOADS = {
     load.name: load
     for load in (
         Load("idle", "10,000 connections, each subscribed to one of 100 subjects", _idle(10_000, 1), _memory),
-        Load("crowd", "100,000 connections, each subscribed to one of 100 subjects", _idle(100_000, 6), _memory, (), 6),
+        Load(
+            "idle-100k",
+            "100,000 connections, each subscribed to one of 100 subjects",
+            _idle(100_000, 6),
+            _memory,
+            (),
+            6,
+        ),
         Load("own", "100,000 connections, each on a subject of its own with one message", _own, _memory, (), 6),
         Load("connect", "10,000 clients connect and subscribe to one of 100 subjects", _connect, _connect_figures),
         Load(

@@ -17,7 +17,7 @@ from typing import Any
 from .. import __version__
 from .loads import Load
 from .rounds import Measured
-from .targets import find_repository
+from .targets import REPOSITORY
 
 Outcome = dict[str, Any]
 
@@ -42,7 +42,7 @@ def describe_machine() -> dict[str, Any]:
 
 def find_commit() -> str:
     """The commit measured, `+` when files differ from it; the version where there is no repository."""
-    git = ["git", "-C", str(find_repository())]
+    git = ["git", "-C", str(REPOSITORY)]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
         parts = ("core", "journal", "engine", "bridge", "loadgen", "server")

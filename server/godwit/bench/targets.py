@@ -83,21 +83,27 @@ class Target:
         return self.name.startswith(("godwit", "baseline"))
 
     def is_here(self) -> bool:
-        return (not self.program or shutil.which(self.program) is not None) and os.path.exists(self.file or "/")
+        return not self.missing()
+
+    def missing(self) -> str:
+        """What this machine lacks to run it, as a sentence; empty if it lacks nothing."""
+        if self.program and shutil.which(self.program) is None:
+            return f"{self.program} is not on the path"
+        return (
+            f"{os.path.basename(self.file)} does not exist here" if self.file and not os.path.exists(self.file) else ""
+        )
 
 
-def find_repository() -> Path:
-    """The working copy this package runs from; the baseline's source lies there."""
-    return Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[3]
+"""The working copy that this package runs from; an installed package has none."""
+BASELINE = REPOSITORY / "benchmarks/baseline/baseline.c"
+"""The source of the baseline. It is in the repository and not in the wheel."""
 
 
 def _baseline(*mode: str) -> Callable[[Path, int, Order], list[str]]:
     def command(directory: Path, port: int, order: Order) -> list[str]:
-        source = find_repository() / "benchmarks" / "baseline" / "baseline.c"
         program = directory / "baseline"
-        if not source.exists():
-            raise BenchFailed(f"the baseline's source is not here: {source.name} comes with the repository")
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, source], check=True)
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, BASELINE], check=True)
         return [str(program), "0", *mode]
 
     return command
@@ -189,8 +195,8 @@ TARGETS = {
         Target("godwit-http", "godwit-http", _godwit, says_address=True),
         Target("godwit-mqtt", "mqtt", _godwit, says_address=True, door="mqtt"),
         Target("godwit-mqtt-qos1", "mqtt-qos1", _godwit, says_address=True, door="mqtt"),
-        Target("baseline", "baseline", _baseline(), program="cc", says_address=True),
-        Target("baseline-merge", "baseline", _baseline("merge"), program="cc", says_address=True),
+        Target("baseline", "baseline", _baseline(), program="cc", file=str(BASELINE), says_address=True),
+        Target("baseline-merge", "baseline", _baseline("merge"), program="cc", file=str(BASELINE), says_address=True),
         Target("mosquitto", "mqtt", _mosquitto, program="mosquitto"),
         Target("mosquitto-qos1", "mqtt-qos1", _mosquitto, program="mosquitto"),
         Target("nchan", "nchan", _nchan, program="nginx", file=NCHAN_MODULE, has_workers=True, subject_publishers=True),

@@ -1,4 +1,4 @@
-"""The command line: `godwit serve, publish, tail, send, dispatch, config, token, top, revoke, purge, reload, journal, bench, plan, verify`.
+"""The command line: `godwit serve`, `godwit publish`, and the other commands that COMMANDS lists.
 
 Each command is a module of its own, loaded when it is the one that was asked for. Sentences and exit codes are program.py's.
 """
@@ -11,16 +11,20 @@ import sys
 import click
 
 from .. import __version__
-from .program import check_texts, run
+from .program import check_types, run
 
 COMMANDS = {
     "serve": "godwit.cli.serve:serve",
     "publish": "godwit.cli.publish:publish",
     "tail": "godwit.cli.tail:tail",
     "send": "godwit.cli.send:send",
+    "inbox": "godwit.cli.inbox:inbox",
+    "receivers": "godwit.cli.imports:receivers",
+    "groups": "godwit.cli.imports:groups",
     "dispatch": "godwit.cli.dispatch:dispatch",
     "config": "godwit.cli.config:config",
     "token": "godwit.cli.token:token",
+    "health": "godwit.cli.health:health",
     "top": "godwit.cli.top:top",
     "revoke": "godwit.cli.operator:revoke",
     "purge": "godwit.cli.operator:purge",
@@ -50,7 +54,7 @@ class _Commands(click.Group):
                 raise
             return None  # an installation without the load generator
         assert isinstance(command, click.Command)
-        return check_texts(command)
+        return check_types(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -68,7 +72,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="godwit")
 def godwit() -> None:
-    """Publish and subscribe in which nobody ever loses their place."""
+    """A publish/subscribe server whose clients resume exactly where they left off."""
 
 
 def main() -> None:

@@ -36,13 +36,13 @@ def client_options(command: Command) -> Command:
         "servers",
         multiple=True,
         metavar="URL",
-        help=f"A node's client port; may be repeated ({DEFAULT_SERVER}).",
+        help=f"Client port of a node ({DEFAULT_SERVER}). Repeatable.",
     )
     token = click.option(
         "--token-file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help=f"A file with the token; or {TOKEN_VARIABLE}.",
+        help=f"Read the token from this file; or set {TOKEN_VARIABLE}.",
     )
     ca_file = click.option(
         "--ca-file",
@@ -50,7 +50,7 @@ def client_options(command: Command) -> Command:
         metavar="FILE",
         expose_value=False,
         callback=lambda context, _, file: context.meta.update({_CA_FILE: file}),
-        help="Who signed the node's certificate (wss://…), where this machine does not know it.",
+        help="Trust this authority's certificate (PEM) for wss:// servers.",
     )
     return server(token(ca_file(command)))
 
@@ -87,7 +87,8 @@ def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
             is_near = scheme in ("http", "https") and "@" not in rest
             hint = f"; did you mean ws{scheme[4:]}://{rest.rstrip('/')}?" if is_near else ""
             place = "--server" if servers else SERVER_VARIABLE
-            raise click.BadParameter(f"{error}{hint}", param_hint=place) from error
+            said = str(error).replace("`token=`", "--token-file")
+            raise click.BadParameter(f"{said}{hint}", param_hint=place) from error
         read.append(address)
     return read
 

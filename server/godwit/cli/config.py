@@ -17,24 +17,35 @@ def config() -> None:
     """Show, check or document the configuration."""
 
 
-@config.command()
-@config_options
-def show(file: Path | None, settings: tuple[str, ...]) -> None:
-    """Print every value in force and where it came from."""
-    click.echo(show_config(read_config(file, settings)), nl=False)
+def _which_file(named: Path | None, option: Path | None) -> Path | None:
+    if named and option:
+        raise click.UsageError("the configuration file is named twice: as FILE and by --config")
+    return named or option
+
+
+file_argument = click.argument("named", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 
 
 @config.command()
+@file_argument
 @config_options
-def check(file: Path | None, settings: tuple[str, ...]) -> None:
-    """Tell whether a node would start with this configuration; list all mistakes and exit with code 2 if not."""
+def show(named: Path | None, file: Path | None, settings: tuple[str, ...]) -> None:
+    """Print every value in force and its source."""
+    click.echo(show_config(read_config(_which_file(named, file), settings)), nl=False)
+
+
+@config.command()
+@file_argument
+@config_options
+def check(named: Path | None, file: Path | None, settings: tuple[str, ...]) -> None:
+    """Check whether a node would start with this configuration. If not, list all mistakes and exit with code 2."""
     from ..access.access_mode import build_access_mode
     from ..admin.guard import read_admin_token
     from ..admin.listener.tls import make_tls_context
     from ..audit.runner import load_audits
     from ..server import Node
 
-    found = read_config(file, settings)
+    found = read_config(_which_file(named, file), settings)
     mistakes = Mistakes()
     reads = (
         lambda: read_admin_token(found.admin),

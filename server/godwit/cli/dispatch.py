@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
+from .check import check
 from .options import config_options, read_config
 from .send import call, find_dispatch
 
@@ -26,26 +27,29 @@ SCOPES = ("send", "read", "manage", "events", "admin", "operator")
 def server_options(command: Any) -> Any:
     """--dispatch URL and --key-file FILE."""
     server = click.option(
-        "--dispatch", "server", metavar="URL", help="Where dispatch listens; by default the one that runs here."
+        "--dispatch", "server", metavar="URL", help="URL of dispatch; default: the one on this machine."
     )
     key = click.option(
         "--key-file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A file with the API key; or GODWIT_DISPATCH_KEY.",
+        help="Read the API key from this file; or set GODWIT_DISPATCH_KEY.",
     )
     return server(key(command))
 
 
 @click.group()
 def dispatch() -> None:
-    """Run dispatch alone, and manage one that runs."""
+    """Run dispatch without a node, or manage a running one."""
+
+
+dispatch.add_command(check)
 
 
 @dispatch.command()
 @click.argument("roles", type=click.Choice(["all"]))
 @config_options
-@click.option("--data", metavar="DIR", help="Where dispatch keeps what must survive it.")
+@click.option("--data", metavar="DIR", help="Directory for the data of dispatch.")
 def run(roles: str, file: Path | None, settings: tuple[str, ...], data: str | None) -> None:
     """Run dispatch without a node. ROLES is `all`: the embedded store takes one process."""
     config = read_config(file, settings, {"node.data_directory": data, "dispatch.enabled": "true"})
@@ -113,7 +117,8 @@ def replay(
         query = urlencode({name: value for name, value in (("reason", reason), ("after", after)) if value})
         page = call(url, secret, "GET", f"/v1/dead-letters?{query}")
         for letter in page["dead_letters"]:
-            if shown < limit and notification in (None, letter["notification"]):
+            is_wanted = letter["state"] == "failed" and notification in (None, letter["notification"])
+            if shown < limit and is_wanted:
                 click.echo(json.dumps(letter))
                 shown += 1
         after = page["after"]

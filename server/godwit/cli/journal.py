@@ -33,18 +33,18 @@ _DIRECTORY = click.argument("directory", type=click.Path(file_okay=False, path_t
 
 @click.group()
 def journal() -> None:
-    """Look at what a node has written down in its data directory.
+    """Inspect the journal in a node's data directory.
 
-    Each stream is a folder of Arrow files. Beside them stand `notes`, the last word on what is no event (sessions and wills of MQTT
-    clients, purges), as lines of checksum, name and text.
+    Each table is a folder of Arrow files. The file `notes` has the current sessions and wills of MQTT clients and the purges, as
+    lines of checksum, name and text.
     """
 
 
 @journal.command()
 @_DIRECTORY
-@click.option("--json", "as_json", is_flag=True, help="One JSON list instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def show(directory: Path, as_json: bool) -> None:
-    """Say what each stream of the journal in DIR (a node's --data) holds.
+    """Show the contents of each table of the journal in DIR (a node's --data).
 
     Rows, offsets and times are those of sealed segments; `check` counts those of open ones, too.
     """
@@ -64,9 +64,9 @@ def show(directory: Path, as_json: bool) -> None:
 
 @journal.command()
 @_DIRECTORY
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a file instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file.")
 def check(directory: Path, as_json: bool) -> None:
-    """Read every row of the journal in DIR against its checksum, and look whether its files are whole.
+    """Verify the checksum of every row of the journal in DIR, and that its files are complete.
 
     Exits 1 where a row, a file or a manifest is damaged or a segment is missing.
     """
@@ -86,9 +86,10 @@ def check(directory: Path, as_json: bool) -> None:
             click.echo(printable(said))
     bad = [file for file in files if not file["is_whole"]]
     if not as_json:
-        rows, size = sum(file["rows"] for file in files), sum(file["bytes"] for file in files)
-        verdict = f"{len(bad)} damaged" if bad else "all of it is whole"
-        segments = sum(file["file"] != MANIFEST and not file["is_gap"] for file in files)
+        there = [file for file in files if not file["is_missing"] and not file["is_gap"]]
+        rows, size = sum(file["rows"] for file in there), sum(file["bytes"] for file in there)
+        verdict = f"{len(bad)} damaged or missing" if bad else "all of it is whole"
+        segments = sum(file["file"] != MANIFEST for file in there)
         click.echo(f"{counted(segments, 'segment')}, {counted(rows, 'row')}, {size:,} bytes: {verdict}")
     if bad:
         raise SystemExit(EXIT_DAMAGED)
@@ -100,7 +101,7 @@ def _describe(file: Mapping[str, Any]) -> str:
     if file["file"] == MANIFEST:
         return f"{name}: cannot be read; the node's next start makes it anew of the segments"
     if file["is_missing"]:
-        return f"{name}: missing; the manifest names it"
+        return f"{name}: missing with {counted(file['rows'], 'row')}; the manifest names it"
     if file["is_gap"]:
         return f"{name}: missing; no file has offsets {file['first']:,} to {file['next'] - 1:,}, and nothing says why"
     said = []

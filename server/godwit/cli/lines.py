@@ -49,6 +49,7 @@ def write_pretty(item: Item) -> None:
         click.echo(
             f"{click.style(moment, dim=True)} {click.style(printable(item.subject), fg='cyan')} "
             f"{click.style(' '.join([place, *facts]), dim=True)} {printable(show_content(item))}"
+            f"{click.style(printable(show_fields(item)), dim=True)}"
         )
     elif isinstance(item, Gap):
         missed = "an unknown number" if item.missed is None else item.missed
@@ -84,7 +85,7 @@ def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
         return {"gap": item.subject, **told, "reason": str(item.reason), "missed": item.missed}
     told |= {"time": item.time_ms, **_make_content(item)}
     extras = {"reply_to": item.reply_to, "conflated": item.conflated, "snapshot": item.is_snapshot}
-    extras |= {"merge": item.is_patch, "removed": item.is_removal}
+    extras |= {"merge": item.is_patch, "removed": item.is_removal, **_make_fields(item)}
     return {"message": item.subject, **told, **{key: value for key, value in extras.items() if value}}
 
 
@@ -95,6 +96,22 @@ def show_content(message: Message) -> str:
     else:
         shown = message.content.decode(errors="replace")
     return shown if len(shown) <= CONTENT_CHARACTERS_MAX else shown[:CONTENT_CHARACTERS_MAX] + "…"
+
+
+def show_fields(message: Message) -> str:
+    """Fields for a person: NAME=VALUE, and NAME alone where a field was removed."""
+    words = []
+    for name, value in message.fields.items():
+        shown = f"{len(value)} bytes" if isinstance(value, bytes) else value
+        words.append(name if shown is None else f"{name}={shown}")
+    return f" {{{', '.join(words)}}}" if words else ""
+
+
+def _make_fields(message: Message) -> dict[str, Any]:
+    """`fields` and `fields_bytes` of clause 4.17, each where there are any."""
+    texts = {name: value for name, value in message.fields.items() if not isinstance(value, bytes)}
+    others = {name: value for name, value in message.fields.items() if isinstance(value, bytes)}
+    return {"fields": texts, "fields_bytes": {name: base64.b64encode(value).decode() for name, value in others.items()}}
 
 
 def _make_content(message: Message) -> dict[str, Any]:

@@ -32,23 +32,31 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--token-file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A file with the admin token; or GODWIT_ADMIN_TOKEN.",
+        help="Read the admin token from this file; or set GODWIT_ADMIN_TOKEN.",
     )
     admin = click.option(
-        "--admin", metavar="URL", help=f"The node's admin port; or GODWIT_ADMIN_ADDRESS ({ADMIN_DEFAULT})."
+        "--admin", metavar="URL", help=f"Admin port of the node; or set GODWIT_ADMIN_ADDRESS ({ADMIN_DEFAULT})."
     )
     return admin(token(command))
 
 
 @click.command()
 @admin_options
-@click.option("--identity", help="Close and refuse the clients with this identity.")
-@click.option("--token-id", help="Close and refuse the clients that show the token with this id (jti).")
-@click.option("--tenant", help="Only the identity or token of this tenant.")
-@click.option("--authority", help="Only where this authority vouches: certificate, authorizer, basic or jwt:ISSUER.")
-@click.option("--until", "until_ms", type=int, metavar="UNIX_MS", help="Until then; without it until it is lifted.")
-@click.option("--undo", "lift", is_flag=True, help="Take the revocation back.")
-@click.option("--list", "is_list", is_flag=True, help="Print what is revoked.")
+@click.option("--identity", help="Disconnect this identity and reject it from now on.")
+@click.option("--token-id", help="Disconnect clients with this token id (jti) and reject the token.")
+@click.option("--tenant", help="Limit it to the identity or token of this tenant.")
+@click.option(
+    "--authority", help="Limit it to identities proven by this authority: certificate, authorizer, basic or jwt:ISSUER."
+)
+@click.option(
+    "--until",
+    "until_ms",
+    type=int,
+    metavar="UNIX_MS",
+    help="Time at which the revocation ends. Default: until it is undone.",
+)
+@click.option("--undo", "lift", is_flag=True, help="Undo a revocation.")
+@click.option("--list", "is_list", is_flag=True, help="List active revocations.")
 def revoke(
     admin: str | None,
     token_file: Path | None,
@@ -60,7 +68,7 @@ def revoke(
     lift: bool,
     is_list: bool,
 ) -> None:
-    """Refuse an identity or a token from now on, and close its connections.
+    """Revoke an identity or a token: reject it from now on and close its connections.
 
     Exits with code 3 if the disk is failing: the revocation holds until the node stops, and is written once the disk takes it.
     """
@@ -95,7 +103,7 @@ def _count(told: dict[str, Any], what: str) -> str:
 @admin_options
 @click.argument("subject")
 def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
-    """Take back what a node keeps of SUBJECT: its messages and its snapshot.
+    """Delete the messages and the snapshot that a node has of SUBJECT.
 
     Exits with code 3 if the journal disk is failing, so that a crash may undo the purge.
     """
@@ -110,7 +118,7 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
 @click.command()
 @admin_options
 def reload(admin: str | None, token_file: Path | None) -> None:
-    """Make a node read its configuration again; where that is wrong, the old one stays."""
+    """Make a node read its configuration again. If it is invalid, nothing changes."""
     told = call(admin, token_file, "POST", "/v1/reload")
     click.echo(
         f"taken over: {', '.join(told['taken_over']) or 'no other setting; files of certificates and tokens as they are now'}"
@@ -150,7 +158,8 @@ def call(admin: str | None, token_file: Path | None, method: str, path: str, bod
         if reason == "PathUnknown":  # the client port's word
             bound = "is the client port of a node: expected its admin port (admin.address)"
             raise ConfigInvalid("--admin", base, bound) from error
-        raise NodeFailed(f"the node refused: {reason}") from error
+        hint = "" if token or error.code != 401 else ": give it with --token-file FILE, or GODWIT_ADMIN_TOKEN"
+        raise NodeFailed(f"the node refused: {reason}{hint}") from error
     except (OSError, HTTPException) as error:
         raise NodeFailed(f"{base} cannot be reached: {getattr(error, 'reason', error)}") from error
     except (ValueError, RecursionError) as error:

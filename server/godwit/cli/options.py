@@ -22,14 +22,14 @@ def config_options(command: Command) -> Command:
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Set any key of the configuration; may be repeated.",
+        help="Set any configuration key. Repeatable.",
     )
     file_option = click.option(
         "--config",
         "file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A TOML file; GODWIT_CONFIG names one too.",
+        help="Read the configuration from this TOML file; or set GODWIT_CONFIG.",
     )
     return file_option(set_option(command))
 

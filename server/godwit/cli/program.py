@@ -10,11 +10,12 @@ import contextlib
 import errno
 import io
 import logging
+import math
 import os
 import sys
 import traceback
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,14 +46,26 @@ class Text(click.types.StringParamType):
             self.fail(f"{text!a} is not valid UTF-8", param, ctx)
 
 
-def check_texts(command: click.Command) -> click.Command:
-    """Makes every text parameter of a command and of its subcommands refuse what is not UTF-8; file names may be any bytes."""
+def _refuse_nan(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Every comparison with NaN is false, so that no range refuses it."""
+    if isinstance(value, float) and math.isnan(value):
+        raise click.BadParameter(f"{value} is not a number", ctx, param)
+    return value
+
+
+def check_types(command: click.Command) -> click.Command:
+    """Makes every text parameter of a command and of its subcommands refuse what is not UTF-8, and every number NaN.
+
+    File names may be any bytes.
+    """
     for param in command.params:
         if type(param.type) is click.types.StringParamType:
             param.type = Text()
+        elif isinstance(param.type, click.types.FloatParamType) and param.callback is None:
+            param.callback = _refuse_nan
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
-            check_texts(subcommand)
+            check_types(subcommand)
     return command
 
 
@@ -92,8 +105,10 @@ def _call(name: str, command: click.Command) -> tuple[int, str]:
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED, INTERRUPTED
     except click.UsageError as error:
+        said = io.StringIO()
+        error.show(said)
         with contextlib.suppress(OSError):
-            error.show()
+            sys.stderr.write(printable(said.getvalue(), kept="\n"))
         return error.exit_code, ""
     except click.ClickException as error:
         return error.exit_code, error.format_message()
@@ -114,7 +129,7 @@ def _describe(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes | os.PathLike) else ""
         return EXIT_FAILED, f"{where}{error.strerror or error}"
-    traceback.print_exc()
+    sys.stderr.write(printable(traceback.format_exc(), kept="\n"))
     return EXIT_UNEXPECTED, f"unexpected {type(error).__name__}: {error}; please report it with the lines above"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import GodwitError
+from ..errors import ConfigInvalid, GodwitError
 from ..model import Ack, Kind, Published
 from ..subject import check_subject
 from ..words import counted, printable
@@ -26,29 +26,50 @@ if TYPE_CHECKING:
 
 IN_FLIGHT_MAX = 400
 READ_BYTES = 65_536
+LINE_BYTES_MAX = 64 * 1_048_576
 
 
 @click.command()
 @client_options
 @click.argument("subject")
 @click.argument("content", required=False)
-@click.option("--json", "kind", flag_value=Kind.JSON.value, help="The content is JSON, else it is refused.")
-@click.option("--text", "kind", flag_value=Kind.TEXT.value, help="The content is text, also where it could be JSON.")
-@click.option("--bytes", "kind", flag_value=Kind.BYTES.value, help="The content is bytes, as they come.")
-@click.option("--retain/--no-retain", default=None, help="Whether it becomes the subject's snapshot (it does).")
+@click.option("--json", "kind", flag_value=Kind.JSON.value, help="Publish the content as JSON; refuse anything else.")
+@click.option(
+    "--text", "kind", flag_value=Kind.TEXT.value, help="Publish the content as text, even if it is valid JSON."
+)
+@click.option("--bytes", "kind", flag_value=Kind.BYTES.value, help="Publish the content as bytes.")
+@click.option(
+    "--retain/--no-retain", default=None, help="Make the message the subject's snapshot, or not. Default: retain."
+)
 @click.option(
     "--merge/--no-merge",
     default=None,
-    help="Merge the members of a JSON object into the snapshot; what is not JSON is refused.",
+    help="Merge the members of a JSON object into the snapshot; refuse anything else.",
 )
-@click.option("--standard", is_flag=True, help="Not guaranteed: no position, kept nowhere.")
-@click.option("--key", help="Idempotency key, for one message: what was published under it is not published again.")
-@click.option("--reply-to", metavar="SUBJECT", help="Where answers are expected.")
-@click.option("--ack", type=click.Choice([level.value for level in Ack]), help="What to wait for (cached).")
-@click.option("--timeout", "timeout_s", default=10.0, metavar="SECONDS", help="How long to wait for an answer (10).")
-@click.option("--quiet", is_flag=True, help="Print no acknowledgements.")
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Add a text field beside the content; NAME alone removes it from the snapshot. Repeatable.",
+)
+@click.option("--standard", is_flag=True, help="Deliver at most once: no position, not kept.")
+@click.option("--key", help="Idempotency key of one message; a second publish with it has no effect.")
+@click.option("--reply-to", metavar="SUBJECT", help="Subject on which replies are expected.")
+@click.option(
+    "--ack", type=click.Choice([level.value for level in Ack]), help="Level of acknowledgement to wait for (cached)."
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    metavar="SECONDS",
+    help="Seconds to wait for an acknowledgement (10).",
+)
+@click.option("--quiet", is_flag=True, help="Do not print acknowledgements.")
 def publish(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
-    """Publish CONTENT on SUBJECT, or each line of standard input; what is JSON is sent as JSON, else as text."""
+    """Publish CONTENT on SUBJECT, or each line of standard input. Valid JSON is sent as JSON, other content as text."""
     show_warnings()
     raise SystemExit(asyncio.run(publish_all(servers, read_token(token_file), **given)))
 
@@ -65,6 +86,7 @@ async def publish_all(
     standard: bool,
     retain: bool | None,
     merge: bool | None,
+    fields: tuple[str, ...],
     key: str | None,
     reply_to: str | None,
     ack: str | None,
@@ -76,9 +98,14 @@ async def publish_all(
             raise click.UsageError(f"--merge is for JSON objects, and --{kind} says otherwise")
         kind = Kind.JSON.value  # what is mistyped would replace the snapshot as text
     check_selector("SUBJECT", subject, check_subject)
+    if reply_to is not None:
+        check_selector("--reply-to", reply_to, check_subject)
+    if key is not None:
+        _check_key(key)
     options = {
         "retain": retain,
         "merge": merge,
+        "fields": read_fields(fields),
         "key": key,
         "reply_to": reply_to,
         "ack": Ack(ack) if ack else None,
@@ -99,6 +126,32 @@ async def publish_all(
         if not sender.count:
             _warn("standard input was empty: nothing was published")
     return 1 if failed else 0
+
+
+def _check_key(key: str) -> None:
+    from ..client.arguments import KEY_BYTES_MAX, check_text
+
+    try:
+        check_text("it", key, KEY_BYTES_MAX)
+    except ValueError as error:
+        raise ConfigInvalid("--key", key, str(error).removeprefix("it ")) from None
+
+
+def read_fields(given: tuple[str, ...]) -> dict[str, str | None]:
+    """The fields of `--field NAME=VALUE`; without `=` it is one to remove. Raises ConfigInvalid."""
+    from ..client.arguments import fields_of
+
+    fields: dict[str, str | None] = {}
+    for text in given:
+        name, is_set, value = text.partition("=")
+        if name in fields:
+            raise ConfigInvalid("--field", text, f"names {name} a second time")
+        fields[name] = value if is_set else None
+        try:
+            fields_of({name: fields[name]})
+        except ValueError as error:
+            raise ConfigInvalid("--field", text, f"must be NAME=VALUE or NAME: {error}") from None
+    return fields
 
 
 class _Sender:
@@ -181,13 +234,17 @@ async def _list_contents(content: str | None) -> AsyncIterator[bytes]:
     if content is not None:
         yield content.encode()
         return
-    rest = b""
+    rest, number = bytearray(), 1
     while piece := await _read_input():
-        *lines, rest = (rest + piece).split(b"\n")
+        first, *lines = piece.split(b"\n")
+        rest += first
         for line in lines:
-            yield line.removesuffix(b"\r")
+            yield bytes(rest).removesuffix(b"\r")
+            rest, number = bytearray(line), number + 1
+        if len(rest) > LINE_BYTES_MAX:
+            raise GodwitError(f"line {number} of standard input is longer than {LINE_BYTES_MAX} bytes")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 async def _read_input() -> bytes:
@@ -197,7 +254,7 @@ async def _read_input() -> bytes:
     try:
         loop.add_reader(number, ready.set)
     except PermissionError:  # a regular file, which never waits
-        pass
+        await asyncio.sleep(0)  # else ^C would wait for the end of a line
     else:
         try:
             await ready.wait()

@@ -28,21 +28,19 @@ class SendFailed(GodwitError):
 
 
 @click.command()
-@click.option(
-    "--to", "receiver", required=True, metavar="RECEIVER", help="The receiver; created where it does not exist."
-)
+@click.option("--to", "receiver", required=True, metavar="RECEIVER", help="The receiver; created if it does not exist.")
 @click.option("--title", help="The title of the notification.")
 @click.option("--text", help="The text of the notification.")
-@click.option("--url", "link", metavar="URL", help="What the notification links to.")
+@click.option("--url", "link", metavar="URL", help="The link of the notification.")
 @click.option(
     "--id", "name", metavar="ID", help="The notification's id. Sending it again with the same id changes nothing."
 )
-@click.option("--dispatch", "server", metavar="URL", help="Where dispatch listens; by default the one that runs here.")
+@click.option("--dispatch", "server", metavar="URL", help="URL of dispatch; default: the one on this machine.")
 @click.option(
     "--key-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A file with the API key; or GODWIT_DISPATCH_KEY.",
+    help="Read the API key from this file; or set GODWIT_DISPATCH_KEY.",
 )
 def send(
     receiver: str,
@@ -87,9 +85,9 @@ def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
     return url.rstrip("/"), key
 
 
-def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | bytes | None = None) -> Any:
     """What dispatch answers; raises SendFailed with its reason."""
-    data = None if body is None else json.dumps(body).encode()
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(url + path, data, headers, method=method)
     try:

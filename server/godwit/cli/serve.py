@@ -35,13 +35,15 @@ EXIT_AT_ONCE = 1
 
 @click.command()
 @config_options
-@click.option("--data", metavar="DIR", help="Where the node keeps what must survive it.")
-@click.option("--client", metavar="HOST:PORT", help="Where clients connect (127.0.0.1:8800).")
-@click.option("--mqtt", metavar="HOST:PORT", help="Where MQTT clients connect (127.0.0.1:1883).")
-@click.option("--admin", metavar="HOST:PORT", help="Where operators connect (127.0.0.1:8801).")
-@click.option("--shards", metavar="N", help="Threads that hold connections; 0: one for each core.")
+@click.option(
+    "--data", metavar="DIR", help="Data directory: the journal and everything else that must survive a restart."
+)
+@click.option("--client", metavar="HOST:PORT", help="Address of the client port (127.0.0.1:8800).")
+@click.option("--mqtt", metavar="HOST:PORT", help="Address of the MQTT port (127.0.0.1:1883).")
+@click.option("--admin", metavar="HOST:PORT", help="Address of the admin port (127.0.0.1:8801).")
+@click.option("--shards", metavar="N", help="Number of shards (threads with connections); 0: one per core.")
 @click.option("--dispatch", is_flag=True, help="Also run dispatch: one API for notifications over every channel.")
-@click.option("--demo", is_flag=True, help="Publish this host's live telemetry on /host/NAME/….")
+@click.option("--demo", is_flag=True, help="Publish live telemetry of this host on /host/NAME/….")
 def serve(
     file: Path | None,
     settings: tuple[str, ...],
@@ -77,7 +79,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
     start_logs(config.logging, config.node.name or read_host_name())
     for variable in config.ignored_variables:
         read_logger().warning(
-            "variable_ignored", variable=variable, why="Kubernetes sets it for a Service of that name"
+            "variable_ignored", variable=variable, reason="Kubernetes sets it for a Service of that name"
         )
     signals, hangups = listen_to_signals(), _listen_to_hangups()
     dispatch = _open_dispatch(config)
@@ -95,13 +97,14 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
     line, listeners = start.result()
     reloads = asyncio.create_task(_reload_on_hangup(hangups, node, read_again))
     await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
+    _note_admin(config, listeners.admin)
     lines = [line]
     if config.demo.enabled:
         lines.append(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
     try:
         click.echo("\n".join(lines))
     except OSError as error:  # nobody can read which ports are open; the clients that know them are served
-        read_logger().warning("output_failed", why=str(error), listeners=str(listeners))
+        read_logger().warning("standard_output_failed", reason=str(error), listeners=str(listeners))
         drop_output()
     tell_supervisor(READY)
     read_logger().info("signal_received", signal=(await asked).name)
@@ -171,6 +174,20 @@ async def _stop_dispatch(dispatch: DispatchPart | None) -> None:
         await dispatch.stop()
 
 
+def _note_admin(config: Config, admin: Address) -> None:
+    """Tells `godwit health` where to ask; a node serves without it."""
+    if not config.node.data_directory:
+        return
+    from ..logs import read_logger
+    from .health import write_note
+
+    try:
+        address = name_reachable(admin)
+        write_note(Path(config.node.data_directory), f"{'https' if config.admin.tls else 'http'}://{address}")
+    except OSError as error:
+        read_logger().warning("admin_address_not_written", reason=error.strerror)
+
+
 def name_reachable(address: Address) -> Address:
     """An address that a browser of this machine can open, also where the node listens on all."""
     return Address("localhost", address.port) if address.host in ("0.0.0.0", "::") else address
@@ -202,6 +219,6 @@ async def _reload_on_hangup(hangups: asyncio.Event, node: Node, read: Callable[[
             await node.reload(read())
             start_logs(node.config.logging, node.config.node.name)
         except ConfigInvalid as error:  # the operator's mistake: what was, stays
-            read_logger().error("config_not_reloaded", why=str(error))
+            read_logger().error("config_not_reloaded", reason=str(error))
         except Exception as error:  # a node that is failing, say: the next hangup is heard all the same
-            read_logger().error("config_not_reloaded", why=f"{type(error).__name__}: {error}")
+            read_logger().error("config_not_reloaded", reason=f"{type(error).__name__}: {error}")

@@ -34,6 +34,7 @@ from .lines import write_json, write_pretty
 if TYPE_CHECKING:
     from ..client import PositionFile, ResumePoint, Subscription
 
+COUNT_MAX = 0xFFFF_FFFF
 _DATE_OR_POSITION = re.compile(r"\d{4}-\d\d(-.*)?|\d+(\.\d+)?")
 """What is given for a resume token by mistake: a date, a time, a position."""
 
@@ -41,26 +42,37 @@ _DATE_OR_POSITION = re.compile(r"\d{4}-\d\d(-.*)?|\d+(\.\d+)?")
 @click.command()
 @client_options
 @click.argument("pattern")
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a line, as the JSON wire writes it.")
-@click.option("--since", metavar="TOKEN", help="A pattern: go on after this resume token.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object per line, as in the JSON protocol.")
+@click.option("--since", metavar="TOKEN", help="Continue a pattern after this resume token.")
+@click.option("--after", multiple=True, metavar="[SUBJECT=]POSITION", help="Continue after this position. Repeatable.")
 @click.option(
-    "--after", multiple=True, metavar="[SUBJECT=]POSITION", help="Go on after this position; may be repeated."
+    "--last",
+    type=click.IntRange(1, COUNT_MAX),
+    metavar="N",
+    help="Start with the last N kept messages of each subject.",
 )
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Begin with the last N kept messages.")
 @click.option(
     "--on-gap",
     type=click.Choice(["snapshot", "oldest"]),
     default="snapshot",
-    help="Where messages are gone: go on with the newest (snapshot, the default), or with the oldest that is kept.",
+    help="After a gap continue with the snapshot (default) or with the oldest kept message.",
 )
-@click.option("--no-snapshot", is_flag=True, help="Live messages only.")
-@click.option("--conflate-ms", type=click.IntRange(min=0), metavar="MS", help="One merged message a window.")
+@click.option("--no-snapshot", is_flag=True, help="Print live messages only.")
 @click.option(
-    "--positions", type=click.Path(path_type=Path), metavar="FILE", help="Go on where this file says, and keep it."
+    "--conflate-ms",
+    type=click.IntRange(1, COUNT_MAX),
+    metavar="MS",
+    help="Print at most one merged message per subject in this interval.",
+)
+@click.option(
+    "--positions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Resume from this file, and save positions to it.",
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 def tail(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
-    """Show what is published on PATTERN, live."""
+    """Print the messages of PATTERN as they are published."""
     show_warnings()
     command = Continuation(servers, token_file, read_ca_file())
     asyncio.run(run_tail(servers, read_token(token_file), command, **given))

@@ -26,7 +26,7 @@ SECRET_BYTES = 48
 
 @click.group()
 def token() -> None:
-    """Make and show signed tokens, for trying."""
+    """Make and show signed tokens, for tests and small installations."""
 
 
 @token.command()
@@ -37,9 +37,11 @@ def secret() -> None:
 
 @token.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--algorithm", type=click.Choice(["ES256", "RS256", "EdDSA"]), default="ES256", help="ES256.")
+@click.option(
+    "--algorithm", type=click.Choice(["ES256", "RS256", "EdDSA"]), default="ES256", help="Algorithm of the key (ES256)."
+)
 def keys(folder: Path, algorithm: str) -> None:
-    """Write a new key pair: FOLDER/private.pem signs, FOLDER/public.pem is what a node needs (keys_file)."""
+    """Write a new key pair: FOLDER/private.pem to sign, FOLDER/public.pem for a node's keys_file."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key = _make_key(algorithm)
@@ -48,34 +50,42 @@ def keys(folder: Path, algorithm: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write_new(folder / "private.pem", private, 0o600)
     _write_new(folder / "public.pem", public, 0o644)
-    click.echo(f"{folder / 'public.pem'} is for a node's issuers, {folder / 'private.pem'} for nobody but the signer")
+    public_file, private_file = (printable(str(folder / name)) for name in ("public.pem", "private.pem"))
+    click.echo(f"{public_file} is for a node's issuers, {private_file} for nobody but the signer")
 
 
 @token.command()
 @click.option(
-    "--key", "key_file", type=click.Path(path_type=Path), required=True, help="A private key (PEM), or a secret."
+    "--key",
+    "key_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File with the private key (PEM) or the secret.",
 )
-@click.option("--issuer", required=True, help='The claim iss: the name of the node\'s table [issuers."…"].')
-@click.option("--identity", required=True, help="Who holds it: the claim sub.")
-@click.option("--subscribe", multiple=True, metavar="PATTERN", help="What it may subscribe to; may be repeated.")
-@click.option("--publish", multiple=True, metavar="PATTERN", help="What it may publish on; may be repeated.")
-@click.option("--both", multiple=True, metavar="PATTERN", help="Both; may be repeated.")
+@click.option("--issuer", required=True, help='Claim iss: the name of the node\'s table [issuers."…"].')
+@click.option("--identity", required=True, help="Claim sub: the identity.")
+@click.option("--subscribe", multiple=True, metavar="PATTERN", help="Allow subscribing to this pattern. Repeatable.")
+@click.option("--publish", multiple=True, metavar="PATTERN", help="Allow publishing on this pattern. Repeatable.")
+@click.option("--both", multiple=True, metavar="PATTERN", help="Allow both on this pattern. Repeatable.")
 @click.option(
     "--deny",
     multiple=True,
     metavar="PATTERN",
-    help="Neither, unless a more specific pattern allows it; may be repeated.",
+    help="Deny publish and subscribe on this pattern unless a more specific rule allows it. Repeatable.",
 )
 @click.option(
-    "--ttl", "lives", default="1h", metavar="TIME", help="How long it is valid, such as 30s, 15m, 1h, 7d (1h)."
+    "--ttl", "lives", default="1h", metavar="TIME", help="Lifetime of the token, such as 30s, 15m, 1h, 7d (1h)."
 )
-@click.option("--audience", help="The claim aud.")
-@click.option("--token-id", help="The claim jti, which a revocation can name; else one is made.")
+@click.option("--audience", help="Claim aud.")
+@click.option("--token-id", help="Claim jti, which a revocation can name. Default: random.")
 @click.option(
-    "--claim", multiple=True, metavar="NAME=TEXT", help="Another, such as org=acme for a tenant_claim; may be repeated."
+    "--claim",
+    multiple=True,
+    metavar="NAME=TEXT",
+    help="Add this claim, such as org=acme for a tenant_claim. Repeatable.",
 )
-@click.option("--key-id", help="The header kid.")
-@click.option("--algorithm", help="What it is signed with; else what fits the key.")
+@click.option("--key-id", help="Header kid.")
+@click.option("--algorithm", help="Algorithm of the signature. Default: the one of the key.")
 def make(key_file: Path, lives: str, algorithm: str | None, key_id: str | None, **given: Any) -> None:
     """Print a signed token."""
     import jwt
@@ -92,7 +102,7 @@ def make(key_file: Path, lives: str, algorithm: str | None, key_id: str | None, 
 @token.command()
 @click.argument("file", type=click.File(), default="-")
 def show(file: Any) -> None:
-    """Print what a token of FILE (or standard input) says; whether it is true only a node can tell."""
+    """Print the claims of a token from FILE or standard input. The signature is not checked."""
     import jwt
 
     try:

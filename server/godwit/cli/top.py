@@ -66,17 +66,19 @@ NUMBER_CHARACTERS = len("0.00123")
 @click.command()
 @admin_options
 @click.option(
-    "--window", type=click.Choice(list(WINDOWS)), help="Also the maximum, mean and standard deviation over it."
+    "--window",
+    type=click.Choice(list(WINDOWS)),
+    help="Also show maximum, mean and standard deviation over this window.",
 )
 @click.option(
-    "--interval", type=click.FloatRange(min=0.5), default=1.0, show_default=True, help="Seconds between two looks."
+    "--interval", type=click.FloatRange(min=0.5), default=1.0, show_default=True, help="Seconds between updates."
 )
-@click.option("--once", is_flag=True, help="Print it once.")
-@click.option("--json", "is_json", is_flag=True, help="Print the node's answer once, as JSON.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
+@click.option("--json", "is_json", is_flag=True, help="Print once, as JSON, and exit.")
 def top(
     admin: str | None, token_file: Path | None, window: str | None, interval: float, once: bool, is_json: bool
 ) -> None:
-    """Watch what a node does: connections, messages, gaps, slow consumers, by shard and wire."""
+    """Show a node's metrics live: connections, messages, gaps and slow consumers, by shard and protocol."""
 
     def look() -> Tree:
         return call(admin, token_file, "GET", "/v1/stats" + (f"?windows={window}" if window else ""))

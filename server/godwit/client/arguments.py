@@ -8,19 +8,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Mapping
 
-from ..errors import PositionInvalid
-from ..model import Position
+from ..errors import PositionInvalid, SubjectInvalid
+from ..model import Fields, Position
 from ..subject import check_subject
+from ..words import shown
 from .resume_point import ResumePoint
 
 KEY_BYTES_MAX = 256
+FIELD_NAME_BYTES_MAX = 256
+COUNT_MAX = 0xFFFF_FFFF
 NEVER_MS = 1 << 31  # a longer time never ends
+POSITION_END = 1 << 64
 
 
 def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
     """A text that UTF-8 can hold, not empty."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {_shown(value)}: expected str")
+        raise TypeError(f"{name} is {shown(value)}: expected str")
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
@@ -33,55 +37,89 @@ def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
 
 def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise TypeError(f"{name} is {_shown(value)}: expected True or False")
+        raise TypeError(f"{name} is {shown(value)}: expected True or False")
+
+
+def fields_of(fields: object) -> Fields:
+    """Fields of a publish: names with str, bytes, or None where the message removes the field."""
+    if fields is None:
+        return {}
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"fields is {shown(fields)}: expected a mapping of name to str, bytes or None")
+    for name, value in fields.items():
+        check_text("a name in fields", name, FIELD_NAME_BYTES_MAX)
+        if isinstance(value, str) and value:
+            check_text(f"fields[{name!r}]", value)
+        elif not (value is None or isinstance(value, str | bytes)):
+            raise TypeError(f"fields[{name!r}] is {shown(value)}: expected str, bytes or None")
+    return dict(fields)
 
 
 def check_function(name: str, value: object) -> None:
     """One that is called and not awaited."""
     if not callable(value) or inspect.iscoroutinefunction(value):
-        raise TypeError(f"{name} is {_shown(value)}: expected a function that is not async")
+        raise TypeError(f"{name} is {shown(value)}: expected a function that is not async")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} is {_shown(value)}: expected one of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{name} is {shown(value)}: expected one of {', '.join(map(repr, choices))}")
 
 
 def check_count(name: str, value: object, least: int) -> None:
     """A whole number; True and False are none."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} is {_shown(value)}: expected a whole number from {least} up")
-    if value < least or value > 0xFFFF_FFFF:
-        raise ValueError(f"{name} is {_shown(value)}: expected a whole number from {least} to {0xFFFF_FFFF}")
+        raise TypeError(f"{name} is {shown(value)}: expected a whole number from {least} up")
+    if value < least or value > COUNT_MAX:
+        raise ValueError(f"{name} is {shown(value)}: expected a whole number from {least} to {COUNT_MAX}")
 
 
 def seconds_of(name: str, value: object) -> float | None:
     """A time in milliseconds as seconds; None: so long that it never ends."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is {_shown(value)}: expected a number of milliseconds")
+        raise TypeError(f"{name} is {shown(value)}: expected a number of milliseconds")
     if not value >= 0:  # NaN too
-        raise ValueError(f"{name} is {_shown(value)}: expected a number of milliseconds from 0 up")
+        raise ValueError(f"{name} is {shown(value)}: expected a number of milliseconds from 0 up")
     return None if value >= NEVER_MS else value / 1000
 
 
 def resume_point_of(selector: str, after: object) -> ResumePoint | None:
     """What `after` of a subscribe says: a stand, a position of the selector, or positions by subject."""
-    if after is None or isinstance(after, ResumePoint):
-        return after
-    if isinstance(after, Position):
-        return ResumePoint({selector: after})
-    if not isinstance(after, Mapping):
+    if after is None:
+        return None
+    if isinstance(after, ResumePoint):
+        point = after
+    elif isinstance(after, Position):
+        point = ResumePoint({selector: after})
+    elif isinstance(after, Mapping):
+        point = ResumePoint(dict(after))
+    else:
         raise TypeError(
-            f"after is {_shown(after)}: expected a ResumePoint, a Position, or a mapping of subject to Position"
+            f"after is {shown(after)}: expected a ResumePoint, a Position, or a mapping of subject to Position"
         )
+    _check_positions(point.after)
+    for name in ("since", "node"):
+        if (value := getattr(point, name)) is not None:
+            check_text(f"after.{name}", value)
+    check_count("after.recent", point.recent, 0)
+    check_flag("after.is_whole", point.is_whole)
+    return point
+
+
+def _check_positions(after: object) -> None:
+    """Its classes are public, and hold whatever they are made with."""
+    if not isinstance(after, Mapping):
+        raise TypeError(f"after.after is {shown(after)}: expected a mapping of subject to Position")
     for subject, position in after.items():
-        if not isinstance(subject, str):
-            raise TypeError(f"after has the subject {_shown(subject)}: expected str")
-        check_subject(subject)
-        if not isinstance(position, Position):
-            raise PositionInvalid(f"after[{subject!r}] = {_shown(position)}")
-    return ResumePoint(dict(after))
+        check_named_subject("after", subject)
+        numbers = (position.epoch, position.sequence) if isinstance(position, Position) else ()
+        if not numbers or not all(type(number) is int and 0 <= number < POSITION_END for number in numbers):
+            raise PositionInvalid(f"after[{subject!r}] = {shown(position)}")
 
 
-def _shown(value: object) -> str:
-    return repr(value)[:80]
+def check_named_subject(name: str, subject: str) -> str:
+    """The subject itself; raises SubjectInvalid, which names the argument."""
+    try:
+        return check_subject(subject)
+    except SubjectInvalid as error:
+        raise SubjectInvalid(error.subject, f"is not a valid subject of {name}: it {error.reason}") from None

@@ -73,10 +73,10 @@ class Faults:
     """Whether the last connection that was served broke by a frame as well."""
 
     def __init__(self) -> None:
-        self._has_broken = False
+        self._has_broken = self._was_misread = False
 
     def lost(self, fault: str | None, served_ms: int | None) -> ClientError | None:
-        """A connection ended, by a frame (`fault`, in words) or otherwise; returns what ends the client, if it does.
+        """A connection ended, by a frame (`fault`, a sentence) or otherwise; returns what ends the client, if it does.
 
         `served_ms` is None where it never was served, or could not be made: without a fault that tells nothing.
         """
@@ -86,4 +86,14 @@ class Faults:
         self._has_broken = fault is not None
         if fault is None or not is_again:
             return None
-        return ClientError(f"the server sent {fault}, twice in a row; the client does not connect a third time")
+        return ClientError(f"{fault}, twice in a row; the client does not connect a third time")
+
+    def is_first_misread(self, is_misread: bool, was_served: bool) -> bool:
+        """A connection ended: whether the server could not read one of its frames, and could read all of the connection before.
+
+        Then the client reconnects at once; what is misread again waits like any other failure.
+        """
+        is_first = is_misread and not self._was_misread
+        if was_served:
+            self._was_misread = is_misread
+        return is_first

@@ -17,15 +17,18 @@ from types import TracebackType
 from typing import Literal
 
 from ..errors import GodwitError, PositionFileHeld
-from ..model import Ack, Kind, Message, Position, Published
+from ..model import Ack, Fields, Kind, Message, Position, Published
 from ..subject import check_pattern, check_subject, is_pattern
+from ..words import shown
 from .arguments import (
     KEY_BYTES_MAX,
     check_choice,
     check_count,
     check_flag,
     check_function,
+    check_named_subject,
     check_text,
+    fields_of,
     resume_point_of,
     seconds_of,
 )
@@ -40,7 +43,7 @@ from .positions import SavedPositions
 from .positions.lease import RENEW_S
 from .requests import Requests
 from .resume_point import ResumePoint
-from .servers import ServerList
+from .servers import ServerList, shown_address
 from .session import Phase, Session
 from .settings import Settings
 from .subscribing import Subscribing
@@ -51,13 +54,14 @@ log = logging.getLogger("godwit.client")
 
 
 class Client:
-    """A connection to one of several servers that comes back by itself; use it as an asynchronous context manager.
+    """A connection to one of several servers that reconnects by itself. Use it as an asynchronous context manager.
 
-    `servers`: an address, or a list of addresses, or of (address, weight). `token`: text, or a function, asynchronous
-    or not, that returns one, asked at each connect and when the server says that a token is about to expire. `positions`: a
-    mapping, such as a PositionFile, from which subscriptions start and to which their stands are saved.
-    `on_save_failed`: a function that is called when positions cannot be saved, once, until they can again.
-    `ca_file`: who signed the servers' certificates (wss://…), where this machine does not know it.
+    `servers`: an address, a list of addresses, or a list of (address, weight). `token`: text, or a function, asynchronous
+    or not, that returns one; it is called at each connect and before a token expires. `encoding`: "json" or "binary".
+    `positions`: a mapping, such as a PositionFile, where subscriptions begin and where their resume points are saved.
+    `on_save_failed`: a function that is called once when positions cannot be saved, and again after they could.
+    `ca_file`: the authority (PEM) of the servers' certificates for wss:// addresses, if this machine does not trust it.
+    Raises ValueError or TypeError, with the argument's name, for arguments that cannot be used.
     """
 
     def __init__(
@@ -75,11 +79,11 @@ class Client:
             check_text("token", token)
         check_choice("encoding", encoding, tuple(ENCODINGS))
         if positions is not None and not isinstance(positions, MutableMapping):
-            raise TypeError(f"positions is {positions!r:.80}: expected a mapping, such as a PositionFile")
+            raise TypeError(f"positions is {shown(positions)}: expected a mapping, such as a PositionFile")
         if on_save_failed is not None:
             check_function("on_save_failed", on_save_failed)
         if settings is not None and not isinstance(settings, Settings):
-            raise TypeError(f"settings is {settings!r:.80}: expected Settings")
+            raise TypeError(f"settings is {shown(settings)}: expected Settings")
         self._servers = ServerList(servers)
         self._settings = settings or Settings()
         self._token = token
@@ -112,10 +116,14 @@ class Client:
 
     @property
     def is_connected(self) -> bool:
+        """Whether a server has accepted this client and the connection is open."""
         return self._session.phase in (Phase.LIVE, Phase.DRAINING)
 
     async def connected(self) -> None:
-        """Wait for a server's welcome; nothing needs it, but who wants to fail early can put a timeout around it."""
+        """Wait until a server has accepted the client. No other call needs this; put a timeout around it to fail early.
+
+        Raises Unauthorized or SessionClosed if the servers refuse the client for good.
+        """
         self._connection.check_loop()
         while not self.is_connected:
             if self._session.error is not None:
@@ -124,13 +132,12 @@ class Client:
             await self._changed.wait()
 
     async def set_token(self, token: str) -> None:
-        """Hand over another token, for this connection and later ones; returns when the server has taken it.
+        """Replace the token, or token function, for this connection and later ones. Returns when the server accepts it.
 
-        It takes the place of the token, or token function, that the client was made with. A token of another identity
-        gets a new connection, on which subscriptions resume. What was published before the call is answered first,
-        for at most 10 seconds; after that, or where the connection is lost, it raises AnswerLost and is never sent under
-        the new token. Raises SessionClosed where the server refuses the token, which ends the client, and ClientError
-        where another token was set meanwhile.
+        A token of another identity gets a new connection, on which subscriptions resume. Earlier publishes have
+        10 seconds for their answers. After that, or if the connection is lost, they raise AnswerLost and are never sent
+        under the new token. Raises SessionClosed if the server refuses the token, which ends the client, and ClientError
+        if another call replaces it meanwhile.
         """
         check_text("token", token)
         self._check_begun()
@@ -148,7 +155,7 @@ class Client:
 
     @property
     def loss(self) -> str:
-        """Why the last connection ended or could not be made."""
+        """Why the last connection ended or failed."""
         return self._loss
 
     def subscribe(
@@ -161,9 +168,15 @@ class Client:
         on_gap: Literal["snapshot", "oldest"] = "snapshot",
         conflate_ms: int | None = None,
     ) -> Subscription:
-        """Subscribe to a subject or a pattern; the server is asked at once, or when the connection is there.
+        """Subscribe to a subject or a pattern such as `/rooms/**`; returns at once, also while disconnected.
 
-        `after` goes on from a stand (a position, for one subject); else a saved one is used, if there is one.
+        `after`: continue after a resume point or position; default: the saved one, if there is one. `last`: begin with this
+        many kept messages of each subject. `snapshot=False`: begin without the snapshot. `on_gap`: after a gap continue with
+        the snapshot, or with the "oldest" kept message. `conflate_ms`: at most one message of a subject in this time.
+        Raises SubscriptionExists, SubjectInvalid, ClientClosed. A refusal by the server is raised where it is read.
+
+            async for message in client.subscribe("/rooms/**"):
+                print(message.subject, message.json())
         """
         self._check_begun()
         check_pattern(selector)
@@ -193,24 +206,29 @@ class Client:
         reply_to: str | None = None,
         retain: bool | None = None,
         merge: bool | None = None,
+        fields: Fields | None = None,
         guaranteed: bool = True,
         ack: Ack | None = None,
         once: bool = True,
     ) -> Published:
-        """Publish, and wait for the server's acknowledgement: bytes as bytes, str as text, anything else as JSON.
+        """Publish, and wait for the server's acknowledgement. bytes are sent as bytes, str as text, anything else as JSON.
 
-        While disconnected it waits in a queue. It is sent again after a lost connection under the same number, or
-        idempotency key, so that it becomes one message; where the server cannot know, `settings.on_unknown_publish` says
-        what is done. `once=False` sends it without either, and raises AnswerLost where the connection is lost.
-        With `merge` a JSON object is a patch: its members go into the subject's state, and null removes one.
+        While disconnected it waits in a queue. After a lost connection it is sent again under the same number, or
+        idempotency `key`, so that it becomes one message; where the server cannot know, `settings.on_unknown_publish`
+        decides. `once=False` sends it without either, and raises AnswerLost where the connection is lost.
+        `retain`: make it the snapshot (default: the pattern's setting). `merge`: a JSON object whose members go into the
+        snapshot; null removes one. `fields`: text or bytes by name, beside the content; None removes one.
+        `guaranteed=False`: at most once, without a position. `ack`: what has to be done before the acknowledgement.
+        Raises CommandRefused with the server's code, PublishQueueFull, AnswerLost, ClientClosed.
+
+            await client.publish("/rooms/kitchen", {"celsius": 21.5})
         """
         self._check_begun()
         check_subject(subject)
         if key is not None:
             check_text("key", key, KEY_BYTES_MAX)
         if reply_to is not None:
-            check_text("reply_to", reply_to)
-            check_subject(reply_to)
+            check_named_subject("reply_to", reply_to)
         if retain is not None:
             check_flag("retain", retain)
         if merge is not None:
@@ -223,7 +241,7 @@ class Client:
         if key is None and once and not guaranteed:
             key = self._session.numbering.key()
         kind, written = content_of(content)
-        draft = Draft(subject, kind, written, key, reply_to, retain, guaranteed, ack, merge)
+        draft = Draft(subject, kind, written, key, reply_to, retain, guaranteed, ack, merge, fields_of(fields))
         return await self._send(draft, is_numbered)
 
     async def remove_snapshot(self, subject: str) -> Published:
@@ -251,7 +269,10 @@ class Client:
             raise
 
     async def request(self, subject: str, content: object, *, timeout_ms: float = 10_000) -> Message:
-        """Publish a request and wait for the first reply; raises ReplyTimeout."""
+        """Publish a request and return the first reply. Raises ReplyTimeout if none comes within `timeout_ms`.
+
+        answer = await client.request("/time", "now?")
+        """
         timeout_s = seconds_of("timeout_ms", timeout_ms)
         self._check_begun()
         check_subject(subject)
@@ -270,15 +291,15 @@ class Client:
             reply.cancel()
 
     async def reply(self, request: Message, content: object) -> Published:
-        """Answer a request that came as a message."""
+        """Publish `content` on the subject where a request expects its reply. Raises ValueError if it expects none."""
         if not isinstance(request, Message):
-            raise TypeError(f"request is {request!r}: expected a Message that was received")
+            raise TypeError(f"request is {shown(request)}: expected a Message that was received")
         if request.reply_to is None:
             raise ValueError(f"{request.subject} asks for no reply: it has no reply_to")
         return await self.publish(request.reply_to, content)
 
     def watch(self, selector: str) -> Watch:
-        """Be told who listens to a subject, or to what a pattern holds."""
+        """Iterate over the interest in a subject, or in the subjects of a pattern: whether anybody subscribes to it."""
         self._check_begun()
         check_pattern(selector)
         if selector in self._session.watches:
@@ -290,7 +311,7 @@ class Client:
         return watch
 
     async def close(self) -> None:
-        """End everything: unanswered publishes raise ClientClosed, iterations end after what was received."""
+        """End the client: publishes without an answer raise ClientClosed; subscriptions end after what was received."""
         self._connection.check_loop()
         self._session.close()
         self._connection.wake()
@@ -339,8 +360,8 @@ class Client:
         try:
             await self._stay_connected()
         except Exception as error:
-            log.exception("the client met a fault of its own")
-            self._session.close(ClientError(f"the client met a fault of its own: {error!r}"))
+            log.exception("internal error in the client")
+            self._session.close(ClientError(f"internal error in the client: {error!r}"))
 
     async def _stay_connected(self) -> None:
         session = self._session
@@ -352,11 +373,11 @@ class Client:
             self._loss = words_of(loss.code, loss.reason)
             session.lost(now_ms(), loss.code, loss.reason, fault=loss.fault)
             if not session.is_over:
-                wait_ms = session.backoff.wait_ms(random.random())
+                wait_ms, shown = session.backoff.wait_ms(random.random()), shown_address(url)
                 if was_welcome:
-                    log.info("disconnected from %s (%s); next try in %s ms", url, self._loss, wait_ms)
+                    log.info("disconnected from %s (%s); next try in %s ms", shown, self._loss, wait_ms)
                 else:  # the first failure is worth a line of every program
-                    said = self._loss if url in self._loss else f"not connected to {url}: {self._loss}"
+                    said = self._loss if shown in self._loss else f"not connected to {shown}: {self._loss}"
                     log.log(logging.INFO if has_warned else logging.WARNING, "%s; retrying", said)
                 has_warned = not was_welcome
                 with contextlib.suppress(TimeoutError):

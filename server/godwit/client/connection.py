@@ -29,6 +29,7 @@ from websockets.typing import Subprotocol
 from .codec.command import Command, Publish, Subscribe
 from .codec.encodings import Encoding
 from .errors import ClientError, FrameInvalid, Unauthorized
+from .servers import shown_address
 from .session import Phase, Session
 from .subscribing import Subscribing
 from .tokens.source import Tokens, TokenSource
@@ -50,7 +51,7 @@ class Loss:
 
     code: int | None
     reason: str
-    fault: str | None = None  # the frame that broke it, in words
+    fault: str | None = None  # what was wrong with the frame that broke it, a sentence
 
 
 def now_ms() -> int:
@@ -137,7 +138,7 @@ class Connection:
             self._session.close(error)
             return Loss(None, f"no token: {error}")
         except Exception as error:  # the user's own code
-            log.exception("no token")
+            log.exception("could not obtain a token")
             return Loss(None, f"no token: {error}")
         try:
             socket = await _Connect(
@@ -152,13 +153,13 @@ class Connection:
                 ssl=(self._tls or ssl.create_default_context()) if url.startswith("wss:") else None,
             )
         except InvalidStatus as error:
-            loss = Loss(None, f"cannot connect to {url}: {refusal_of(error.response)}")
+            loss = Loss(None, f"cannot connect to {shown_address(url)}: {refusal_of(error.response)}")
             if error.response.status_code == HTTPStatus.MISDIRECTED_REQUEST:
                 self._session.close(ClientError(loss.reason))
             return loss
         except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
             reason = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error
-            return Loss(None, f"cannot connect to {url}: {reason}")
+            return Loss(None, f"cannot connect to {shown_address(url)}: {reason}")
         self.is_open = True
         try:
             self._session.opened(now_ms(), token)
@@ -179,7 +180,7 @@ class Connection:
             return Loss(received.code, received.reason) if received else Loss(None, "the connection broke")
         except FrameInvalid as error:
             await _close(socket, 1002, str(error)[:120].encode()[:120].decode(errors="ignore"))
-            return Loss(None, str(error), f"a frame that this client cannot read ({error})")
+            return Loss(None, str(error), f"the server sent a frame that this client cannot read ({error})")
         finally:
             renewing, self._renewing = self._renewing, None
             ending: list[asyncio.Task[Any]] = [*tasks, *([renewing] if renewing else [])]
@@ -190,13 +191,17 @@ class Connection:
     def _fault_of(self, sent: Close) -> str:
         """Why this side closed, in words."""
         if sent.code == CloseCode.MESSAGE_TOO_BIG:
-            return f"a frame of more than {self._session.settings.frame_bytes_max} bytes (frame_bytes_max)"
-        return f"a frame that this client cannot read ({sent.reason})"
+            return (
+                f"the server sent a frame of more than {self._session.settings.frame_bytes_max} bytes (frame_bytes_max)"
+            )
+        return f"the server sent a frame that this client cannot read ({sent.reason})"
 
     async def _read(self, socket: ClientConnection) -> Loss:
         session = self._session
         while not session.is_over:
             session.receive(self._encoding.decode(await socket.recv()), now_ms())
+            if (reason := session.misread) is not None:  # each publish that was in it gets its own answer next
+                return Loss(None, reason, None if session.publishes.send_alone() else reason)
             if session.has_commands:
                 self._out.set()
             if session.subscriptions.behind():
@@ -227,7 +232,7 @@ class Connection:
         if self._warn_at <= now_ms():
             self._warn_at = now_ms() + WARN_AGAIN_MS
             names = ", ".join(sorted(each.selector for each in behind)[:5])
-            log.warning("paused, because nobody reads them and others wait: %s", names)
+            log.warning("paused subscriptions whose items are not read while others wait: %s", names)
 
     async def _write(self, socket: ClientConnection) -> Loss:
         session = self._session
@@ -263,7 +268,7 @@ class Connection:
             self.wake()
             return
         except Exception:  # the user's own code
-            log.exception("the token was not renewed, trying again")
+            log.exception("could not renew the token, retrying")
             return
         if token is not None:
             self._session.renew(token)
@@ -271,12 +276,24 @@ class Connection:
 
 
 async def _close(socket: ClientConnection, code: int = 1000, reason: str = "") -> None:
-    """End the socket, whatever its state: one that broke in the middle of a large frame fails while it is closed."""
+    """End the socket, whatever its state: one that broke in the middle of a large frame fails while it is closed.
+
+    The peer's last word stands behind what it has sent before, which is read on and dropped.
+    """
+    reading = asyncio.create_task(_read_on(socket))
     try:
         await socket.close(code, reason)
     except Exception:
-        log.debug("the connection could not be closed in good order", exc_info=True)
+        log.debug("the connection did not close cleanly", exc_info=True)
         _abort(socket)
+    finally:
+        reading.cancel()
+
+
+async def _read_on(socket: ClientConnection) -> None:
+    with contextlib.suppress(Exception):
+        while True:
+            await socket.recv()
 
 
 def _abort(socket: ClientConnection) -> None:
@@ -304,7 +321,7 @@ def _batches(commands: list[Command]) -> list[list[Command]]:
 def _size_of(command: Command) -> int:
     """About how long it is: what a user gives, and the positions that a subscription resumes from."""
     if isinstance(command, Publish):
-        return len(command.draft.content)
+        return len(command.draft.content) + command.draft.fields_bytes
     if isinstance(command, Subscribe):
         return sum(len(subject) + POSITION_BYTES for subject in command.resume_point.after)
     return 0

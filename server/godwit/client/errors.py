@@ -17,22 +17,22 @@ from ..errors import GodwitError
 
 
 class ClientError(GodwitError):
-    """The root of what only the client raises."""
+    """The base class of errors that only the client raises."""
 
 
 class FrameInvalid(ClientError):
-    """The peer broke the protocol; the sentence shows the frame's beginning."""
+    """The server sent a frame that is not valid. The message shows its beginning."""
 
 
 class SubscriptionExists(ClientError):
-    """One client has one subscription per selector."""
+    """The client already has a subscription or watch for this selector."""
 
     def __init__(self, selector: str) -> None:
         super().__init__(f"{selector} is subscribed or watched already; close that first, or use a second Client")
 
 
 class PublishQueueFull(ClientError):
-    """A limit on unanswered publishes was met; nothing of the refused one was kept."""
+    """A limit of unanswered publishes is reached. The publish was not queued."""
 
     def __init__(self, limit: str, value: int) -> None:
         self.limit = limit
@@ -40,7 +40,7 @@ class PublishQueueFull(ClientError):
 
 
 class AnswerLost(ClientError):
-    """Nobody knows whether the server took the message."""
+    """It is unknown whether the server accepted the message."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(
@@ -50,18 +50,18 @@ class AnswerLost(ClientError):
 
 
 class ReplyTimeout(ClientError):
-    """A request was published, and no reply came."""
+    """A request was published, and no reply arrived in time."""
 
     def __init__(self, subject: str, timeout_ms: float) -> None:
         super().__init__(f"no reply from {subject} within {timeout_ms} ms")
 
 
 class ClientClosed(ClientError):
-    """Nothing can be asked of a closed client, or of a closed subscription."""
+    """The client, or the subscription, is closed."""
 
     def __init__(self, what: str = "the client") -> None:
         super().__init__(f"{what} is closed")
 
 
 class Unauthorized(ClientError):
-    """Raise it in a token function to end the client, because no token will come; any other error is tried again."""
+    """Raise it in a token function to end the client. After any other error the client calls the function again."""

@@ -51,7 +51,7 @@ class ItemQueue:
     def is_full(self) -> bool:
         if len(self._entries) >= self._items_max or self._bytes >= self._bytes_max:
             return True
-        return self._budget.is_used_up and self._bytes > 0
+        return self._bytes > 0 and self._budget.is_used_up
 
     @property
     def has_room(self) -> bool:
@@ -61,7 +61,11 @@ class ItemQueue:
     def put(self, entry: Entry) -> None:
         """Append; the caller looks at `is_full` and stops reading (what one frame brought may exceed the limit)."""
         entries = self._entries
-        if entries:
+        if type(entry) is Message:
+            size = entry.size
+            self._bytes += size
+            self._budget.bytes += size
+        elif entries:
             last = entries[-1]
             if isinstance(entry, Marked) and isinstance(last, Marked):
                 entries.pop()
@@ -70,8 +74,6 @@ class ItemQueue:
                 if entry.position is None and _places(last):
                     entry = replace(entry, position=last.position, count=last.count)
         entries.append(entry)
-        if type(entry) is Message:
-            self._count(len(entry.content))
 
     def take(self) -> Item | None:
         """The next item, or None when there is none now. The one before it is handled by this."""
@@ -80,16 +82,14 @@ class ItemQueue:
         while entries:
             entry = self._in_hand = entries.popleft()
             if type(entry) is Message:
-                self._count(-len(entry.content))
-            if isinstance(entry, Marked):
-                self.finish()
-            else:
+                size = entry.size
+                self._bytes -= size
+                self._budget.bytes -= size
                 return entry
+            if not isinstance(entry, Marked):
+                return entry
+            self.finish()
         return None
-
-    def _count(self, size: int) -> None:
-        self._bytes += size
-        self._budget.bytes += size
 
     def let_go(self) -> None:
         """Its user has left it: what it holds no longer counts for the others."""

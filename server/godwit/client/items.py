@@ -10,8 +10,8 @@ from ..model import Gap, Message, Outcome, Position
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Standard messages that the server could not send in time, or that came while the subscription was paused: they have
-    no position, and none can be had again. `count` None: nobody knows how many, perhaps none (after a pause).
+    """At-most-once messages that the server could not send in time, or published while the subscription was paused. They
+    are lost. `count` is None if the number is not known; it can be none (after a pause).
     """
 
     selector: str
@@ -20,7 +20,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The subscription is served from now on (with its outcome), or is not, because the connection went."""
+    """The subscription started (with its outcome), or stopped because the connection was lost."""
 
     selector: str
     state: Literal["subscribed", "disconnected"]

@@ -89,11 +89,16 @@ class PositionTracker:
         resume_point = self._positions.get(subject)
         verdict = Verdict.NEW
         if resume_point is not None and not (message.is_snapshot and subject in self._snapshot_due):
-            if self._is_passed(subject, at, resume_point):
+            is_same = at.epoch == resume_point.epoch  # each step here is taken for each message
+            if at.sequence <= resume_point.sequence if is_same else self._is_passed(subject, at, resume_point):
                 verdict = Verdict.DUPLICATE
             elif not message.is_snapshot:
-                after = message.after or Position(at.epoch, at.sequence - 1)
-                if after.epoch == resume_point.epoch and after.sequence > resume_point.sequence:
+                after = message.after
+                if after is None:
+                    is_beyond = is_same and at.sequence - 1 > resume_point.sequence
+                else:
+                    is_beyond = after.epoch == resume_point.epoch and after.sequence > resume_point.sequence
+                if is_beyond:
                     verdict = Verdict.MISSING
         if verdict is not Verdict.DUPLICATE:
             self._snapshot_due.discard(subject)

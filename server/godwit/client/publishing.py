@@ -102,6 +102,9 @@ class PublishQueue:
         self._count_max, self._bytes_max, self._in_flight_max = count_max, bytes_max, in_flight_max
         self._waiting: deque[Pending] = deque()
         self._in_flight: dict[int, Pending] = {}
+        self._alone: set[int] = (
+            set()
+        )  # of those in flight: in a frame of its own; nothing else is sent until they are answered
         self._bytes = self._order = 0
         self._gone = 0  # of the waiting: given up, and taken out together
         self._held_from: int | None = None  # those given from here on are not sent yet
@@ -117,11 +120,13 @@ class PublishQueue:
     def can_send(self) -> bool:
         if len(self._in_flight) >= self._in_flight_max or len(self._waiting) <= self._gone:
             return False
+        if self._alone and not self._waiting[0].is_alone:
+            return False
         return self._held_from is None or any(not each.is_given_up and self._is_earlier(each) for each in self._waiting)
 
     def add(self, draft: Draft, settle: Settle, *, is_numbered: bool = False) -> Pending:
         """Queue a draft; raises PublishQueueFull at a limit, having kept nothing."""
-        size = ENTRY_BYTES + len(draft.content)
+        size = ENTRY_BYTES + len(draft.content) + draft.fields_bytes
         if len(self) >= self._count_max:
             raise PublishQueueFull("publish_queue_max", self._count_max)
         if self._bytes + size > self._bytes_max and len(self):
@@ -148,6 +153,8 @@ class PublishQueue:
         """Those that may go on the wire now, each with an id."""
         commands = []
         while self._waiting and len(self._in_flight) < self._in_flight_max and self._is_earlier(self._waiting[0]):
+            if self._alone and not self._waiting[0].is_alone:
+                break
             pending = self._waiting.popleft()
             if pending.is_given_up:
                 self._gone -= 1
@@ -157,6 +164,8 @@ class PublishQueue:
             id = take_id()
             pending.is_sent = True
             self._in_flight[id] = pending
+            if pending.is_alone:
+                self._alone.add(id)
             number, is_again = pending.number, pending.sends > 0
             floor = 0 if number is None else self._numbering.floor
             commands.append(Publish(id, pending.draft, pending.is_alone, number, floor, is_again))
@@ -194,6 +203,7 @@ class PublishQueue:
     def answer(self, id: int, outcome: Published | GodwitError) -> bool:
         """Settle the publish with this id; False when it is none of ours."""
         pending = self._in_flight.pop(id, None)
+        self._alone.discard(id)
         if pending is None:
             return False
         self._finish(pending, outcome)
@@ -207,9 +217,20 @@ class PublishQueue:
         for pending in sent:
             pending.is_alone = True
 
+    def send_alone(self) -> bool:
+        """The server could not read a frame, nobody knows which: each publish without an answer goes in one of its own next.
+
+        False: each was alone already, so none of them is to blame.
+        """
+        mixed = [pending for pending in self._in_flight.values() if not pending.is_alone]
+        for pending in mixed:
+            pending.is_alone = True
+        return bool(mixed)
+
     def put_back(self, id: int) -> None:
         """The server did not take this one and will not now: it waits again, in its old place."""
         pending = self._in_flight.pop(id, None)
+        self._alone.discard(id)
         if pending is not None:
             pending.sends = max(0, pending.sends - 1)
             if not pending.sends:  # a number that no server has seen may be below those of the next connection
@@ -220,6 +241,7 @@ class PublishQueue:
         """The connection went: what was on the wire waits again, ahead of the rest."""
         again = list(self._in_flight.values())
         self._in_flight.clear()
+        self._alone.clear()
         for pending in again:
             if not _is_identified(pending):
                 self._finish(pending, AnswerLost(pending.draft.subject))

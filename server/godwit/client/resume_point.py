@@ -15,7 +15,7 @@ ASKED_CHARACTERS_MAX = 200_000  # of all their subjects; the server takes a mega
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Positions by subject, and for a pattern the resume token up to which it has seen everything."""
+    """What a client saves for a subscription: positions by subject, and for a pattern the resume token that it has reached."""
 
     after: Mapping[str, Position] = field(default_factory=dict)
     since: str | None = None

@@ -57,6 +57,7 @@ class Session:
         self.id: str | None = None  # the server's name for the session
         self.node: str | None = None  # and for itself
         self.wants_token = False  # the server asked for a new one
+        self.misread: str | None = None  # why the server could not read a frame of this connection
         self.changed: Callable[[], None] = _nobody_asks  # called when the phase becomes LIVE or OVER
         self.frames = SentFrames()
         self.subscriptions = Subscriptions()
@@ -214,11 +215,12 @@ class Session:
         if (broken := self._faults.lost(fault, served_ms)) is not None:
             self.close(broken)
             return
-        wish = 0 if is_other else wish_of(reason)
+        is_first = self._faults.is_first_misread(self.misread is not None, self.is_welcome)
+        wish = 0 if is_first or is_other else wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)
         self.backoff.lost(served_ms, wish)
-        self.phase, self._leave_at = Phase.AWAY, None
+        self.phase, self._leave_at, self.misread = Phase.AWAY, None, None
         self._awaiting.clear()
         self._out.clear()
         self.handover.lost()
@@ -278,6 +280,8 @@ class Session:
 
     def _answered(self, answer: Reply | Refusal) -> None:
         if answer.id is None:
+            if isinstance(answer, Refusal):
+                self.misread = f"the server cannot read a frame of this client ({answer.name}: {answer.reason})"
             return
         handler = self._awaiting.pop(answer.id, None)
         if handler is not None:

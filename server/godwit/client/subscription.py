@@ -20,9 +20,14 @@ log = logging.getLogger("godwit.client")
 
 
 class Subscription:
-    """Iterate it for messages, or `items()` for gaps, drops and statuses too, in their places.
+    """An asynchronous iterator of messages; iterate `items()` to receive gaps, drops and statuses too, in order.
 
-    One reader at a time. An item counts as handled when the next one is asked for; `resume_point` is where the reader stands.
+    It has one reader at a time. An item counts as handled when the next one is requested. Errors of the server are raised by
+    the iteration: CommandRefused with its code.
+
+        subscription = client.subscribe("/rooms/**", last=10)
+        async for message in subscription:
+            await store(message.subject, message.json(), subscription.resume_point)
     """
 
     def __init__(self, session: Session, connection: Connection, subscribing: Subscribing) -> None:
@@ -34,34 +39,35 @@ class Subscription:
 
     @property
     def selector(self) -> str:
+        """The subject or pattern."""
         return self._subscribing.selector
 
     @property
     def resume_point(self) -> ResumePoint:
-        """Where the reader stands: give it to `subscribe` later to go on from here."""
+        """The position after the last handled item. `subscribe(…, after=resume_point)` continues from there."""
         return self._subscribing.queue.handled.resume_point
 
     @property
     def is_ended(self) -> bool:
-        """Closed, or ended by the server; what was received before can still be read."""
+        """Closed, or ended by the server. Items already received can still be read."""
         return self._subscribing.state is State.ENDED
 
     def has_moved(self) -> bool:
-        """Whether the reader's stand has moved since this was last asked."""
+        """Whether `resume_point` has changed since the last call of this method."""
         moves, self._moves = self._moves, self._subscribing.queue.handled.moves
         return moves != self._moves
 
     @property
     def counts(self) -> dict[str, int]:
-        """Joins, gaps told, duplicates dropped, and holes found, each of which is a fault of the server."""
+        """Counts of joins, gaps, dropped duplicates, and missing messages; a missing message is a fault of the server."""
         core = self._subscribing
         return {"joins": core.joins, "gaps": core.gaps, "duplicates": core.duplicates, "missing": core.missing}
 
     async def joined(self) -> None:
-        """Wait until the join is complete, so that everything published from now on will come, whatever happens.
+        """Wait until the subscription has started: everything published from now on is delivered, or reported by a gap.
 
-        A join that brings more than the queue holds is completed by reading. Raises CommandRefused if the server refuses,
-        and ClientClosed where the client or the subscription is closed.
+        If it begins with more messages than the queue holds, read them to complete it. Raises CommandRefused if the server
+        refuses, and ClientClosed if the client or the subscription is closed.
         """
         self._connection.check_loop()
         await self._joined.wait()
@@ -71,7 +77,7 @@ class Subscription:
             raise self._session.error or ClientClosed(f"the subscription to {self.selector}")
 
     def handled(self) -> None:
-        """Say that the last item is handled, without asking for the next."""
+        """Mark the last item as handled without requesting the next one."""
         self._subscribing.queue.finish()
 
     def __aiter__(self) -> AsyncIterator[Message]:
@@ -90,7 +96,7 @@ class Subscription:
                     log.warning("%s standard messages dropped on %s", item.count, item.selector)
 
     async def items(self) -> AsyncIterator[Item]:
-        """Everything in order: Message, Gap, Dropped, Status."""
+        """Iterate over everything in order: Message, Gap, Dropped, Status."""
         while True:
             try:
                 yield await self._next()
@@ -98,7 +104,7 @@ class Subscription:
                 return
 
     async def close(self) -> None:
-        """Unsubscribe; what is in the queue can still be read."""
+        """Unsubscribe. Messages that were received before can still be read."""
         self._connection.check_loop()
         self._session.unsubscribe(self._subscribing)
         self._connection.wake()
@@ -140,7 +146,11 @@ class Subscription:
 
 
 class Watch:
-    """Yields the interest there is, then its changes; a reader that is behind gets the latest of each selector."""
+    """An asynchronous iterator of the current interest, then of its changes. A slow reader receives the latest of each selector.
+
+    async for interest in client.watch("/cameras/*"):
+        await switch(interest.subject, interest.has_subscribers)
+    """
 
     def __init__(self, session: Session, connection: Connection, watching: Watching) -> None:
         self._session, self._connection, self._watching = session, connection, watching
@@ -164,6 +174,7 @@ class Watch:
             await self._news.wait()
 
     async def close(self) -> None:
+        """Stop watching; the iteration ends."""
         self._connection.check_loop()
         self._session.unwatch(self._watching)
         self._connection.wake()

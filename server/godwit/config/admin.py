@@ -11,16 +11,16 @@ from .option import Address, option
 class AdminConfig:
     """The admin port: health, metrics, statistics, the console. Not for the public."""
 
-    address: Address = option(Address("127.0.0.1", 8801), "Where operators and monitoring connect.")
+    address: Address = option(Address("127.0.0.1", 8801), "Address of the admin port, for operators and monitoring.")
     hosts: tuple[str, ...] = option(
-        (), "Further names the admin port answers to in the Host header, beside its own address and localhost."
+        (), "Additional names that the admin port accepts in the Host header, besides its own address and localhost."
     )
     token: str = option(
-        "", "What changes something through this port must show it; empty: nothing can be changed.", is_secret=True
+        "", "Token that requests need to change something; empty: nothing can be changed.", is_secret=True
     )
-    token_file: str = option("", "A file with that token, instead.")
+    token_file: str = option("", "File with that token.")
     tls: bool = option(False, "The admin port speaks TLS, with the certificates of [tls].")
-    token_for_reads: bool = option(False, "Reading needs the token too, but for /health.")
+    token_for_reads: bool = option(False, "Require the token for reading too, except /health.")
     request_ms_max: int = option(
         10_000,
         "Time a client of the admin port has to send a request; a connection without one is closed.",

@@ -147,6 +147,11 @@ def _check_dispatch(config: Config) -> Iterator[ConfigInvalid]:
     if dispatch.token_keys_file and dispatch.token_keys_url:
         yield _refuse(config, "dispatch.token_keys_url", dispatch.token_keys_url, "goes with no token_keys_file")
     yield from _check_keys_url("dispatch.token_keys_url", dispatch.token_keys_url)
+    email = config.dispatch_email
+    for name in ("relay", "bounce_domain"):
+        if email.bounce_address and not getattr(email, name):
+            bound = f"needs dispatch_email.{name}: without it no report can name an e-mail"
+            yield _refuse(config, "dispatch_email.bounce_address", email.bounce_address, bound)
 
 
 def _check_keys_url(key: str, text: str) -> Iterator[ConfigInvalid]:
@@ -164,7 +169,7 @@ def check_token(token: str, key: str, source: str) -> None:
             "(secret)",
             "must be at least 16 printable ASCII characters without blanks",
             source=source,
-            hint="make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(24))'",
+            hint="make one with: godwit token secret",
         )
 
 

@@ -71,7 +71,11 @@ class DispatchConfig:
         "Private networks that webhooks may reach, each with an optional port: 10.0.0.0/8, 127.0.0.1:9000, [::1]:9000.",
         check=check_targets,
     )
+    feedback_journal: bool = option(
+        False,
+        "Write what becomes of each delivery to the journal DIR/dispatch/journal, for the pipelines. It names receivers.",
+    )
     token_keys_file: str = option(
         "", "The public keys (JWK Set or PEM) of dispatch, whose tokens may publish on /$inbox/** and /$dispatch/**."
     )
-    token_keys_url: str = option("", "Its JWK Set, instead: https, or http on this machine.")
+    token_keys_url: str = option("", "URL of its JWK Set: https, or http on this machine.")

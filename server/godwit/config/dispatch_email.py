@@ -23,6 +23,18 @@ def check_sender(text: str) -> None:
         raise ValueError("must be an e-mail address, such as news@example.com, or empty")
 
 
+def check_domain(text: str) -> None:
+    """A domain of at least two labels, or empty; raises ValueError."""
+    if text and not is_domain(text):
+        raise ValueError("must be a domain, such as bounces.shop.example, or empty")
+
+
+def is_domain(text: str) -> bool:
+    """Whether a text is a domain of at least two labels, none of which begins or ends with a hyphen."""
+    is_whole = all(not label.startswith("-") and not label.endswith("-") for label in text.split("."))
+    return is_whole and is_email(f"x@{text}")
+
+
 def is_email(text: str) -> bool:
     """Whether a text is an address that e-mail can be sent to: ASCII, with a domain of at least two labels."""
     return len(text) <= 254 and _ADDRESS.fullmatch(text) is not None
@@ -41,6 +53,16 @@ class DispatchEmailConfig:
     user: str = option("", "The user that logs in to the relay; empty: no login.")
     password_file: str = option("", "A file with the user's password.")
     sender: str = option("", "The From address of every e-mail.", check=check_sender)
+    bounce_address: str = option(
+        "",
+        "Where bounces and complaints arrive by SMTP, as HOST:PORT; empty: no bounces are taken.",
+        check=check_relay,
+    )
+    bounce_domain: str = option(
+        "",
+        "The domain of the envelope sender, whose MX record leads to bounce_address: bounces.shop.example.",
+        check=check_domain,
+    )
     sends_max: int = option(16, "Most connections to the relay at once.", minimum=1, maximum=1_000)
     timeout_ms: int = option(30_000, "How long the relay may take for one step.", minimum=100, maximum=300_000)
     dkim_key_file: str = option("", "The private key (PEM, RSA or Ed25519) that signs e-mail; empty: it is not signed.")

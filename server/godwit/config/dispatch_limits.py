@@ -74,8 +74,20 @@ class DispatchLimits:
         2_592_000_000, "How long a notification is kept, with its deliveries and items.",
         minimum=1_000, maximum=315_360_000_000,
     )
+    request_body_ms_max: int = option(
+        30_000, "The whole body of a request, or of an import its next bytes, must arrive within this time.",
+        minimum=100, maximum=600_000,
+    )
+    feedback_age_ms_max: int = option(
+        604_800_000, "How long sealed segments of the feedback journal are kept.",
+        minimum=60_000, maximum=315_360_000_000,
+    )
+    feedback_bytes_max: int = option(
+        1_073_741_824, "Most bytes of sealed segments of the feedback journal; the oldest are removed.",
+        minimum=1_048_576, maximum=1_099_511_627_776,
+    )
     sweep_ms: int = option(
-        5_000, "How often due jobs and deliveries are looked for, whatever wake-ups were lost.",
+        5_000, "Interval at which due jobs and deliveries are looked up, even if a wake-up was lost.",
         minimum=100, maximum=600_000,
     )
     wrong_keys_per_minute_max: int = option(
@@ -87,6 +99,6 @@ class DispatchLimits:
         minimum=1, maximum=10_000,
     )
     send_at_ms_max: int = option(
-        31_536_000_000, "How far ahead `send_at` may lie.",
+        31_536_000_000, "Furthest `send_at` in the future.",
         minimum=1_000, maximum=315_360_000_000,
     )

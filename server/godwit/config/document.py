@@ -5,6 +5,7 @@ Pure texts made from the tree; who prints them is the command line.
 
 from __future__ import annotations
 
+from .changes import LIVE_KEYS
 from .option import Option, list_options, show
 from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_values, read_value
 
@@ -49,8 +50,9 @@ def describe_config() -> str:
 _INTRODUCTION = """# Configuration
 
 Made by `godwit config doc`. Values come from defaults, then the TOML file (`--config FILE` or `GODWIT_CONFIG`), then
-`GODWIT_*` variables, then flags (`--set KEY=VALUE` sets any); later ones win. `godwit config show` tells where each came
-from, `godwit config check` whether a node would start with them."""
+`GODWIT_*` variables, then flags (`--set KEY=VALUE` sets any); later ones win. `godwit config show` shows each source,
+`godwit config check` checks whether a node would start. A changed value takes effect at a reload (`godwit reload`, SIGHUP) or
+at the next start, as the column *change by* says."""
 
 
 def _options_of(section: str) -> list[Option]:
@@ -58,9 +60,10 @@ def _options_of(section: str) -> list[Option]:
 
 
 def _make_table(options: list[Option], *, has_variable: bool = True) -> str:
-    rows = ["| key | default | bounds | meaning |", "|---|---|---|---|"]
+    rows = ["| key | default | bounds | change by | meaning |", "|---|---|---|---|---|"]
     for found in options:
         name = found.key.rsplit(".", 1)[1]
         key = f"`{name}`<br>`{found.environment}`" if has_variable else f"`{name}`"
-        rows.append(f"| {key} | `{show(found.default)}` | {found.bound} | {found.sentence} |")
+        change = "reload" if not has_variable or found.key in LIVE_KEYS else "restart"
+        rows.append(f"| {key} | `{show(found.default)}` | {found.bound} | {change} | {found.sentence} |")
     return "\n".join(rows)

@@ -15,53 +15,56 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class JournalConfig:
-    """What the node writes down in its data directory, and gets back when it starts again."""
+    """What the node records in its data directory, and reads at its next start."""
 
-    enabled: bool = option(True, "Whether there is a journal where there is a data directory.")
-    access: bool = option(True, "Connections and subscriptions are written down too.")
-    deliveries: bool = option(True, "What was handed to whom, in ranges, and how long it took, are written down too.")
-    statistics: bool = option(True, "The figures of the node are written down too.")
+    enabled: bool = option(True, "Keep a journal if there is a data directory.")
+    access: bool = option(True, "Record connections and subscriptions.")
+    deliveries: bool = option(True, "Record which ranges of messages were sent to which subscription, and latencies.")
+    statistics: bool = option(True, "Record the node's statistics.")
     statistics_interval_ms: int = option(
         60_000,
-        "How often they are: each window once in its length, but not more often, the long ones once a day.",
+        "Interval of recorded statistics. A window is recorded once in its length at most, long ones once a day.",
         minimum=1_000,
         maximum=DAY_MS,
     )
     flush_interval_ms: int = option(
-        10_000, "How often ranges and latencies are written.", minimum=100, maximum=3_600_000
+        10_000, "Interval at which delivery ranges and latencies are written.", minimum=100, maximum=3_600_000
     )
     write_interval_ms: int = option(
-        50, "Messages that nobody waits for are written together, so long after the first.", minimum=1, maximum=10_000
+        50,
+        "Longest time that messages without `ack=disk` are collected before they are written.",
+        minimum=1,
+        maximum=10_000,
     )
     sync_interval_ms: int = option(
         200,
-        "What was written is on the disk so soon; a publish with ack disk does not wait for it.",
+        "Longest time from a write to the sync; a publish with `ack=disk` syncs at once.",
         minimum=1,
         maximum=60_000,
     )
     queue_bytes_max: int = option(
         67_108_864,
-        "Messages that wait to be on the disk. Past half of it publishers are not read; while the disk fails, what is past it is lost to "
-        "the journal, and counted.",
+        "Bytes of messages waiting for the disk. Beyond half of it the node does not read from publishers; while the disk fails, "
+        "messages beyond it are not recorded, and counted.",
         minimum=1_048_576,
         maximum=2**36,
     )
-    segment_bytes_max: int = option(67_108_864, "A segment is sealed at this size.", minimum=65_536, maximum=2**34)
-    segment_age_ms_max: int = option(60_000, "A segment is sealed at this age.", minimum=1_000, maximum=DAY_MS)
+    segment_bytes_max: int = option(67_108_864, "Size at which a segment is sealed.", minimum=65_536, maximum=2**34)
+    segment_age_ms_max: int = option(60_000, "Age at which a segment is sealed.", minimum=1_000, maximum=DAY_MS)
     messages_age_ms_max: int = option(
-        7 * DAY_MS, "Messages are kept so long, in whole segments; 0: for ever.", minimum=0, maximum=3_650 * DAY_MS
+        7 * DAY_MS, "How long messages are kept, in whole segments; 0: for ever.", minimum=0, maximum=3_650 * DAY_MS
     )
     messages_bytes_max: int = option(
-        10 * GIB, "Messages are kept up to this size, in whole segments; 0: without bound.", minimum=0, maximum=2**60
+        10 * GIB, "Total size up to which messages are kept, in whole segments; 0: unlimited.", minimum=0, maximum=2**60
     )
     events_age_ms_max: int = option(
         30 * DAY_MS,
-        "Access, deliveries, latency and statistics are kept so long; 0: for ever.",
+        "How long access, deliveries, latency and statistics are kept; 0: for ever.",
         minimum=0,
         maximum=3_650 * DAY_MS,
     )
     events_bytes_max: int = option(
-        2 * GIB, "Each of them is kept up to this size; 0: without bound.", minimum=0, maximum=2**60
+        2 * GIB, "Size up to which each of them is kept; 0: unlimited.", minimum=0, maximum=2**60
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import ConfigInvalid, SubjectInvalid
+from ..errors import ConfigInvalid, ConfigNameUnknown, SubjectInvalid
 from .checks import check_config
 from .mistakes import Mistakes
 from .option import Option
@@ -95,7 +95,7 @@ def build_config(
             continue
         with mistakes.gather():
             if variable not in _BY_VARIABLE:
-                raise ConfigInvalid(variable, text, "is no known variable", hint=_name_nearest(variable, _BY_VARIABLE))
+                raise ConfigNameUnknown(variable, text, "is not known", hint=_name_nearest(variable, _BY_VARIABLE))
             found = _BY_VARIABLE[variable]
             values[found.key] = found.parse(text, f"environment {variable}")
             sources[found.key] = f"environment {variable}"
@@ -136,7 +136,7 @@ def _take_table(
         with mistakes.gather():
             if name not in ("patterns", "issuers") and name not in SECTIONS:
                 hint = _name_nearest(name, [*SECTIONS, "patterns", "issuers"])
-                raise ConfigInvalid(name, section, "is no known section", hint=hint, source=places.tell(name))
+                raise ConfigNameUnknown(name, section, "is not known", hint=hint, source=places.tell(name))
             if not isinstance(section, dict):
                 raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=places.tell(name))
             for key, value in section.items():
@@ -177,7 +177,7 @@ def _take_named(path: tuple[str, str], known: Mapping[str, Option], given: objec
         with mistakes.gather():
             if name not in known:
                 hint = _name_nearest(name, known)
-                raise ConfigInvalid(f"{prefix}.{name}", value, "is no known key", hint=hint, source=source)
+                raise ConfigNameUnknown(f"{prefix}.{name}", value, "is not known", hint=hint, source=source)
             taken[name] = known[name].accept(value, source)
     mistakes.raise_found()
     return taken
@@ -187,7 +187,7 @@ def _find_option(key: str, value: object, source: str) -> Any:
     if key.partition(".")[0] in ("patterns", "issuers"):
         raise ConfigInvalid(key, value, "can be set in a configuration file only", hint="see --config", source=source)
     if key not in OPTIONS:
-        raise ConfigInvalid(key, value, "is no known key", hint=_name_nearest(key, OPTIONS), source=source)
+        raise ConfigNameUnknown(key, value, "is not known", hint=_name_nearest(key, OPTIONS), source=source)
     return OPTIONS[key]
 
 

@@ -76,6 +76,10 @@ class Option:
 
     def parse(self, text: str, source: str) -> Any:
         """A value from a text (environment, flag); raises ConfigInvalid."""
+        try:  # a locale of ASCII leaves the bytes as they were
+            text = text.encode(errors="surrogateescape").decode()
+        except UnicodeError:
+            raise ConfigInvalid(self.key, text, "is not valid UTF-8", source=source) from None
         if self.type is int:
             try:
                 return self.accept(int(text), source)
@@ -168,4 +172,10 @@ def show(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(show(part) for part in value) + "]"
     text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    return '"' + "".join(each if each.isprintable() else _escape(each) for each in text) + '"'
+
+
+def _escape(character: str) -> str:
+    """A control character, which TOML does not take as it is and a terminal would obey."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

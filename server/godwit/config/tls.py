@@ -41,24 +41,24 @@ def check_suites(names: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """Certificates and rules of all TLS listeners; read again at a reload, and connections that there are go on."""
+    """Certificates and rules of all TLS listeners. A reload reads them again; existing connections continue."""
 
     certificate_files: tuple[str, ...] = option(
-        (), "Certificates with their chains (PEM); the first is for clients that name no other's host (SNI)."
+        (), "Certificates with their chains (PEM); SNI selects one, and the first is the default."
     )
     key_files: tuple[str, ...] = option((), "Their private keys (PEM), in the same order.")
-    version_min: str = option("1.2", "The oldest version of TLS that is spoken.", choices=("1.2", "1.3"))
+    version_min: str = option("1.2", "Oldest TLS version that is accepted.", choices=("1.2", "1.3"))
     cipher_suites: tuple[str, ...] = option(
-        (), "The cipher suites that may be used; empty: all that are known, AEAD every one.", check=check_suites
+        (), "Cipher suites that may be used; empty: all supported ones, which are AEAD suites.", check=check_suites
     )
     client_certificates: str = option(
         "none",
         "Whether clients must show a certificate that an authority of client_authorities_file signed.",
         choices=("none", "optional", "required"),
     )
-    client_authorities_file: str = option("", "Who signs clients' certificates (PEM).")
+    client_authorities_file: str = option("", "Authorities that sign clients' certificates (PEM).")
     client_identity: str = option(
         "none",
-        "What of a client's certificate names its holder, whose identity the client is unless it shows a token; none: nothing does.",
+        "Field of a client's certificate with its identity, used unless the client sends a token; none: certificates give no identity.",
         choices=("none", "subject_cn", "san_dns", "san_email", "san_uri"),
     )

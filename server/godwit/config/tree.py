@@ -1,7 +1,6 @@
 """The configuration tree: every value a node can be told, each declared once with default, bounds and sentence.
 
-Sections are TOML tables; that of limits is made from the contract's table. How values are read and where each came from is load.py's.
-Invariant: a Config that load.py returned is complete and consistent; nothing else of the node reads file or environment.
+Limits come from the contract's table; load.py reads the values. Invariant: a Config that it returned is complete and consistent.
 """
 
 from __future__ import annotations
@@ -49,66 +48,61 @@ def limit_option(name: str) -> Any:
 class NodeConfig:
     """The node itself."""
 
-    name: str = option("", "The node's name, told to clients and on every log line; empty: the host's name.")
+    name: str = option("", "The node's name, sent to clients and in every log line; empty: the host's name.")
     data_directory: str = option(
-        "",
-        "Where the node keeps what must survive it: its journal and its epoch. Empty: nowhere, and all is gone when it stops.",
+        "", "Directory for everything that must survive a restart: journal and epoch. Empty: a stop loses all messages."
     )
-    shards: int = option(0, "Threads that hold connections; 0: one for each core.", minimum=0, maximum=64)
+    shards: int = option(0, "Number of threads with connections; 0: one per core.", minimum=0, maximum=64)
     driver: str = option(
         "auto",
-        "How sockets are driven; auto tries io_uring and falls back to readiness (epoll, kqueue), saying why.",
+        "Socket driver; auto tries io_uring, else uses readiness (epoll, kqueue) and logs the reason.",
         choices=("auto", "io_uring", "readiness"),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """The client port, which serves everybody: WebSocket and HTTP, publishers and subscribers."""
+    """The client port: WebSocket and HTTP, for publishers and subscribers."""
 
     address: Address = option(
-        Address("127.0.0.1", 8800), "Where clients connect; 0.0.0.0:8800 serves other machines too."
+        Address("127.0.0.1", 8800), "Address of the client port; 0.0.0.0:8800 serves other machines too."
     )
     origins: tuple[str, ...] = option(
         (),
-        "Origins whose pages may connect, such as https://a.example (the admin page's too); empty: any. Programs are not asked.",
+        "Origins whose pages may connect, such as https://a.example (and the admin port's own); empty: any. Programs have no origin.",
         check=check_origins,
     )
     hosts: tuple[str, ...] = option(
         (),
-        "With origins: the names, beside addresses and localhost, that a plain GET without Origin and token may be addressed to.",
+        "With origins: host names, in addition to addresses and localhost, that a GET without TLS, Origin and token may use.",
         check=check_hosts,
     )
     compression: bool = option(
         False,
-        "WebSocket clients that offer permessage-deflate get messages compressed: each once, for all of them together.",
+        "Compress messages for WebSocket clients that offer permessage-deflate. Each message is compressed once.",
     )
     trusted_proxies: tuple[str, ...] = option(
         (),
-        "Addresses and networks of proxies whose word about a client's address is taken: X-Forwarded-For, PROXY protocol.",
+        "Addresses and networks of proxies that are trusted to name a client's address: X-Forwarded-For, PROXY protocol.",
         check=check_networks,
     )
-    role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
+    role: str = option("both", "What clients of this port can do at most.", choices=("both", "subscribe", "publish"))
     proxy_protocol: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
-    tls_address: str = option(
-        "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8443.", check=check_address
-    )
+    tls_address: str = option("", "An additional port for TLS clients, such as 0.0.0.0:8443.", check=check_address)
 
 
 @dataclass(frozen=True, slots=True)
 class MqttConfig:
     """The MQTT port: 3.1.1 and 5.0 over TCP. MQTT over WebSocket is on the client port, at /mqtt."""
 
-    enabled: bool = option(True, "Whether there is an MQTT port.")
+    enabled: bool = option(True, "Open an MQTT port.")
     address: Address = option(
         Address("127.0.0.1", 1883),
-        "Where MQTT clients connect. Where it is not set and the port is taken, the node starts without.",
+        "Address of the MQTT port. If it is not set and the port is in use, the node starts without MQTT.",
     )
-    role: str = option("both", "What clients of this port may do at most.", choices=("both", "subscribe", "publish"))
+    role: str = option("both", "What clients of this port can do at most.", choices=("both", "subscribe", "publish"))
     proxy_protocol: bool = option(False, "Trusted proxies begin each connection with a PROXY header (version 1 or 2).")
-    tls_address: str = option(
-        "", "A port beside it for clients that speak TLS, such as 0.0.0.0:8883.", check=check_address
-    )
+    tls_address: str = option("", "An additional port for TLS clients, such as 0.0.0.0:8883.", check=check_address)
     refused: str = option(
         "close",
         "What happens to a publish of MQTT 3.1.1 that cannot be kept: close the connection, or acknowledge and drop it.",
@@ -118,30 +112,33 @@ class MqttConfig:
 
 @dataclass(frozen=True, slots=True)
 class AccessConfig:
-    """Who may do what."""
+    """Authentication and authorization."""
 
     mode: str = option(
         "none",
-        "none: everybody may publish and subscribe; basic: publishing needs a token; jwt: a signed token says what its holder "
-        "may do; custom: the authorizer decides.",
+        "none: everybody may publish and subscribe; basic: publishing needs a token; jwt: a signed token has the "
+        "permissions; custom: the authorizer decides.",
         choices=("none", "basic", "jwt", "custom"),
     )
     publish_tokens: tuple[str, ...] = option((), "With basic: the tokens that may publish.", is_secret=True)
-    publish_tokens_file: str = option("", "With basic: a file with one publishing token a line; # begins a comment.")
+    publish_tokens_file: str = option("", "With basic: file with one publishing token per line; # starts a comment.")
     anonymous_subscribe: tuple[str, ...] = option(
         (),
         "With jwt: patterns that clients without a token may subscribe to; empty: they are refused.",
         check=check_anonymous_patterns,
     )
     verified_tokens_max: int = option(
-        100_000, "With jwt: verified tokens that are remembered.", minimum=1, maximum=10_000_000
+        100_000, "With jwt: number of verified tokens that are cached.", minimum=1, maximum=10_000_000
+    )
+    verified_tokens_bytes_max: int = option(
+        268_435_456, "With jwt: memory of the verified tokens that are cached.", minimum=1_000_000, maximum=2**40
     )
     verified_tokens_ms_max: int = option(
-        600_000, "With jwt: how long a verified token is remembered at most.", minimum=0, maximum=24 * HOUR_MS
+        600_000, "With jwt: how long a verified token is cached.", minimum=0, maximum=24 * HOUR_MS
     )
     certificate_subscribe: tuple[str, ...] = option(
         (),
-        "With basic and jwt: patterns that the holder of a certificate may subscribe to; {identity} stands for who it is.",
+        "With basic and jwt: patterns that the holder of a certificate may subscribe to; {identity} stands for its identity.",
         check=check_templates,
     )
     certificate_publish: tuple[str, ...] = option(
@@ -149,156 +146,165 @@ class AccessConfig:
     )
     reply_to: str = option(
         "either",
-        "What a client needs to await replies on a subject: the right to subscribe or to publish there, or to publish.",
+        "Permission that a client needs on a `reply_to` subject: either to subscribe or to publish, or to publish only.",
         choices=("either", "publish"),
     )
     same_holder: tuple[str, ...] = option(
         (),
-        "Authorities whose names mean the same people, such as certificate and jwt:ISSUER; lists and logs name the first.",
+        "Authorities whose identities are the same people, such as certificate and jwt:ISSUER; lists and logs show the first.",
         check=check_authorities,
     )
     publisher_addresses: tuple[str, ...] = option(
         (),
-        "Addresses and networks, such as 10.0.0.0/8, from which publishing is possible at all; empty: from everywhere.",
+        "Addresses and networks, such as 10.0.0.0/8, from which publishing is allowed; empty: from everywhere.",
         check=check_networks,
     )
     authorizer: str = option(
         "", "With custom: the authorizer as module:attribute, or an entry point of godwit.authorizers."
     )
     authorizer_timeout_ms: int = option(
-        5_000, "An authorizer that takes longer has said no.", minimum=10, maximum=60_000
+        5_000,
+        "Time after which an unanswered question fails; the client may retry (4204, 4125).",
+        minimum=10,
+        maximum=60_000,
     )
     authorizer_calls_max: int = option(
-        1_000, "Questions an authorizer works on at once; more wait their turn.", minimum=1, maximum=100_000
+        1_000, "Most questions to the authorizer at the same time; more wait.", minimum=1, maximum=100_000
     )
     authorizer_start_timeout_ms: int = option(
-        30_000, "An authorizer whose `start` takes longer keeps the node from starting.", minimum=100, maximum=HOUR_MS
+        30_000,
+        "Time limit of the authorizer's `start`; beyond it the node does not start.",
+        minimum=100,
+        maximum=HOUR_MS,
     )
     authorizer_stop_timeout_ms: int = option(
-        5_000, "An authorizer whose `stop` takes longer is left behind.", minimum=0, maximum=HOUR_MS
+        5_000, "Time limit of the authorizer's `stop`; beyond it the node stops anyway.", minimum=0, maximum=HOUR_MS
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LoggingConfig:
-    """The node's own log, one event a line on standard error."""
+    """The node's log: one event per line on standard error."""
 
-    level: str = option(
-        "info", "The least important events that are written.", choices=("debug", "info", "warning", "error")
-    )
+    level: str = option("info", "Lowest level that is logged.", choices=("debug", "info", "warning", "error"))
     format: str = option("auto", "auto: console on a terminal, else JSON.", choices=("auto", "json", "console"))
-    sessions: bool = option(False, "Also log each connect, subscription and disconnect.")
+    sessions: bool = option(False, "Log each connect, token renewal, subscription and disconnect.")
     events_per_second_max: int = option(
-        20, "Lines a second of one event; what is over is counted and said once.", minimum=1, maximum=100_000
+        20,
+        "Most lines per second of one event; further ones are counted and reported in one line.",
+        minimum=1,
+        maximum=100_000,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DrainConfig:
-    """How the node leaves at SIGTERM or SIGINT."""
+    """Graceful shutdown after SIGTERM or SIGINT."""
 
     delay_ms: int = option(
         0,
-        "How long the node says that it is not ready before it refuses anybody, for balancers that ask now and then.",
+        "Time between reporting not ready and refusing connections, for load balancers that poll.",
         minimum=0,
         maximum=HOUR_MS,
     )
     spread_ms: int = option(
-        5_000, "Clients are told to reconnect at moments spread over this time.", minimum=0, maximum=HOUR_MS
+        5_000, "Period over which the reconnects of clients are spread.", minimum=0, maximum=HOUR_MS
     )
-    grace_ms: int = option(3_000, "What is still connected after this time is closed.", minimum=0, maximum=HOUR_MS)
+    grace_ms: int = option(3_000, "Time after which remaining connections are closed.", minimum=0, maximum=HOUR_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class MonitoringConfig:
     """The node's statistics."""
 
-    push: bool = option(
-        True, "Publish them once a second on /$node/NAME/…, for whoever has the right to subscribe there."
-    )
+    push: bool = option(True, "Publish them once a second on /$node/NAME/….")
 
 
 @dataclass(frozen=True, slots=True)
 class PatternConfig:
-    """What differs for the subjects of one pattern; the most specific pattern that names a value decides it."""
+    """Settings for the subjects of one pattern. The most specific pattern that sets a value wins."""
 
     pattern: str
     log_messages_max: int | None = limit_option("log_messages_max")
     log_age_ms_max: int | None = limit_option("log_age_ms_max")
-    snapshot: bool | None = option(None, "Whether the latest retained state is kept for new subscribers.")
-    journal: bool | None = option(None, "Whether the journal keeps messages of these subjects; true by default.")
+    snapshot: bool | None = option(None, "Keep the latest retained state for new subscribers.")
+    journal: bool | None = option(None, "Record messages of these subjects in the journal; true by default.")
     mqtt_retain: str | None = option(
         None, "Which MQTT publishes are retained: those that ask (default), or all.", choices=("asked", "always")
     )
-    merge: bool | None = option(None, "Whether members of JSON objects are merged into the snapshot; off by default.")
+    merge: bool | None = option(None, "Merge members of JSON objects into the snapshot; off by default.")
     snapshot_age_ms_max: int | None = limit_option("snapshot_age_ms_max")
     conflate_when_slow: bool | None = option(
-        None, "A reader too slow for every message gets one merged message a subject instead of a gap."
+        None, "A slow consumer receives one merged message per subject instead of a gap."
     )
-    hold_ms: int | None = option(
-        None, "Batching: messages wait this long for company; 0: not.", minimum=0, maximum=1_000
+    batch_ms: int | None = option(
+        None, "Batching: a message waits up to this long for others; 0: no batching.", minimum=0, maximum=1_000
     )
-    hold_bytes_max: int | None = option(
-        None, "Batching: a batch of this size goes out at once.", minimum=1, maximum=1_048_576
+    batch_bytes_max: int | None = option(
+        None, "Batching: a batch of this size is sent at once.", minimum=1, maximum=1_048_576
     )
     publishes_per_second_max: int | None = option(
-        None, "Most publishes on each subject in a second, whoever publishes.", minimum=1, maximum=100_000_000
+        None, "Most publishes per second on each subject, of all publishers together.", minimum=1, maximum=100_000_000
     )
     mqtt_ack: str | None = option(
         None,
-        "What PUBACK and PUBREC say of an MQTT message: that it is cached (default), or on the disk.",
+        "What PUBACK and PUBREC acknowledge: that the message is cached (default), or on disk.",
         choices=("cached", "disk"),
     )
     mqtt_holds: bool | None = option(
         None,
-        "Whether the logs keep what MQTT sessions and groups are owed beyond their age and count; true by default.",
+        "Keep messages that MQTT sessions and groups still need beyond the log's age and count; true by default.",
     )
     mqtt_at_owed_max: str | None = option(
         None,
-        "What an MQTT session does where messages it is owed are gone: skip them (default), or end.",
+        "What happens if messages for an MQTT session are no longer available: skip them (default), or end the session.",
         choices=("skip", "end"),
     )
     visible: str | None = option(
         None,
-        "When subscribers are shown a message: when it is accepted (default), or once it is on the disk, while that works.",
+        "When a message is delivered: once accepted (default), or once on disk, as long as the disk works.",
         choices=("accepted", "journaled"),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerConfig:
-    """Who signs tokens (mode jwt); the table's name is the claim `iss`, and keys are looked up by it alone."""
+    """Issuers of tokens (mode jwt). The table's name is the claim `iss`, and only that selects the keys."""
 
     issuer: str
     algorithms: tuple[str, ...] = option(
-        ("RS256", "ES256", "EdDSA"), "The algorithms its tokens may be signed with.", check=check_algorithms
+        ("RS256", "ES256", "EdDSA"), "Algorithms that are accepted.", check=check_algorithms
     )
-    keys_file: str = option("", "Its keys: public keys or certificates (PEM), a JWK Set, or secrets, one a line.")
-    keys_url: str = option("", "Its JWK Set, instead: https, or http on this machine.")
+    keys_file: str = option(
+        "", "File with its keys: public keys or certificates (PEM), a JWK Set, or secrets, one per line."
+    )
+    keys_url: str = option("", "URL of its JWK Set: https, or http on this machine.")
     keys_authorities_file: str = option(
-        "", "Who signs the certificate that keys_url shows (PEM); empty: the authorities that this machine trusts."
+        "", "Authorities (PEM) for the certificate of keys_url; empty: those that this machine trusts."
     )
     keys_age_ms_max: int = option(
         600_000,
-        "Keys of keys_url serve so long; where they cannot be had anew, nobody is let in.",
+        "How long keys of keys_url stay valid without a refresh; after that new clients are refused.",
         minimum=1_000,
         maximum=24 * HOUR_MS,
     )
-    refresh_ms_min: int = option(10_000, "The least time between two looks at keys_url.", minimum=100, maximum=HOUR_MS)
-    audience: str = option("", "What the claim aud must hold; empty: tokens that name an audience are refused.")
-    leeway_ms: int = option(0, "How far its clock may differ from ours.", minimum=0, maximum=600_000)
-    identity_claim: str = option("sub", "The claim that names the holder.")
-    tenant_claim: str = option(
-        "", "The claim that names the holder's tenant, for limits of all its identities together; empty: none does."
+    refresh_ms_min: int = option(
+        10_000, "Shortest time between two requests to keys_url.", minimum=100, maximum=HOUR_MS
     )
+    audience: str = option("", "Required value of the claim aud; empty: tokens with an audience are refused.")
+    leeway_ms: int = option(
+        0, "Tolerated difference between the issuer's clock and the node's.", minimum=0, maximum=600_000
+    )
+    identity_claim: str = option("sub", "Claim with the identity.")
+    tenant_claim: str = option("", "Claim with the tenant, for limits of all its identities together; empty: none.")
     identity_prefix: str = option(
         "",
-        "Stands before the names of holders and tenants, to keep those of several issuers apart; no other's begins with it.",
+        "Prefix of its identities and tenants, to separate several issuers; no other issuer's prefix may begin with it.",
     )
-    permissions_claim: str = option("permissions", "The claim that says what the holder may do.")
+    permissions_claim: str = option("permissions", "Claim with the permissions.")
     subscribe: tuple[str, ...] = option(
         (),
-        "Patterns that each of its tokens may subscribe to; {identity} and {tenant} stand for its holder's.",
+        "Patterns that each of its tokens may subscribe to; {identity} and {tenant} stand for the token's.",
         check=check_issuer_templates,
     )
     publish: tuple[str, ...] = option(

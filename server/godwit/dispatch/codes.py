@@ -47,6 +47,7 @@ class DispatchCode(IntEnum):
     UNSUBSCRIBE_TOKEN_INVALID = 4332
     REQUEST_FAILED = 4333
     ADDRESS_MISSING = 4334
+    BODY_TIMEOUT = 4335
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -98,7 +99,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.VERB_FORBIDDEN: DispatchCodeFacts(
         4309, "VerbForbidden", False, 405,
-        "The path does not take this method.",
+        "The path does not support this method.",
     ),
     DispatchCode.RECEIVER_MISSING: DispatchCodeFacts(
         4310, "ReceiverMissing", False, 404,
@@ -106,7 +107,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.STORE_FAILING: DispatchCodeFacts(
         4311, "StoreFailing", True, 503,
-        "The store did not take the change: nothing was accepted.",
+        "The store rejected the change; nothing was accepted.",
     ),
     DispatchCode.RECEIVER_TOKEN_INVALID: DispatchCodeFacts(
         4312, "ReceiverTokenInvalid", False, 401,
@@ -114,7 +115,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.ADDRESS_FORBIDDEN: DispatchCodeFacts(
         4313, "AddressForbidden", False, 422,
-        "The address is not one that this channel may reach.",
+        "The channel is not allowed to reach this address.",
     ),
     DispatchCode.ATTEMPTS_TOO_MANY: DispatchCodeFacts(
         4314, "AttemptsTooMany", True, 429,
@@ -150,7 +151,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.SEND_TIME_PAST: DispatchCodeFacts(
         4322, "SendTimePast", False, 422,
-        "The time of `send_at` is past.",
+        "The time in `send_at` has passed.",
     ),
     DispatchCode.BATCH_TOO_BIG: DispatchCodeFacts(
         4323, "BatchTooBig", False, 422,
@@ -199,5 +200,9 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.ADDRESS_MISSING: DispatchCodeFacts(
         4334, "AddressMissing", False, 404,
         "The receiver has no address with this name.",
+    ),
+    DispatchCode.BODY_TIMEOUT: DispatchCodeFacts(
+        4335, "BodyTimeout", True, 408,
+        "The body of the request did not arrive in time; nothing of it was taken, of an import nothing after the last whole part.",
     ),
 }

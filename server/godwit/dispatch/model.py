@@ -231,6 +231,8 @@ class InboxItem:
     at_ms: int
     content: bytes
     """JSON, as the application sent it."""
+    first: int
+    """The SEQ with which it arrived: changes leave it, so it orders a list."""
 
 
 class Flag(IntEnum):
@@ -241,4 +243,4 @@ class Flag(IntEnum):
     ARCHIVED = 4
     CONFIRMED = 8
     RECALLED = 16
-    """Withdrawn by the application, or replaced by a newer item with the same collapse key."""
+    """Withdrawn by the application, replaced by a newer item with the same collapse key, or removed because it was the oldest."""

@@ -7,12 +7,14 @@ the end the roles stop before the store closes. Start reading here.
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
 
 from ..config import Config
 from ..config.option import Address
+from ..rows.feedback import FeedbackJournal
 from .api.keys import SCOPES, digest_key, make_key
 from .folder import DispatchFolder
 from .roles import Roles
@@ -24,13 +26,13 @@ DEFAULT_TENANT = "default"
 
 
 class DispatchPart:
-    """Made before the node; `config` names the keys that the node must trust."""
+    """Made before the node; `config` names the keys that the node must trust, `store` is open from the start."""
 
     def __init__(self, config: Config) -> None:
         """Raises ConfigInvalid where the folder is in use or holds something else."""
         self._folder = DispatchFolder(config.node.data_directory)
         try:
-            self._store = SqliteStore(self._folder.path, inbox_items_max=config.dispatch_limits.inbox_items_max)
+            self.store = SqliteStore(self._folder.path, inbox_items_max=config.dispatch_limits.inbox_items_max)
         except BaseException:
             self._folder.close()
             raise
@@ -68,7 +70,7 @@ class DispatchPart:
             self._loop.call_soon_threadsafe(self._loop.stop)
             await asyncio.to_thread(self._thread.join)
         self._loop.close()
-        await asyncio.to_thread(self._store.close)
+        await asyncio.to_thread(self.store.close)
         self._folder.close()
 
     def _submit_start(self, url: str) -> Future[Address]:
@@ -78,8 +80,24 @@ class DispatchPart:
         await self._ensure_admin_key()
         config = self.config
         settings = (config.dispatch, config.dispatch_limits, url, config.dispatch_email)
-        self._roles = Roles(self._store, self._signing, *settings)
-        return await self._roles.start()
+        journal = self._open_journal()
+        try:
+            self._roles = Roles(self.store, self._signing, *settings, journal=journal)
+        except BaseException:
+            if journal is not None:
+                journal.close()
+            raise
+        return await self._roles.start()  # from here on its `stop` closes the journal
+
+    def _open_journal(self) -> FeedbackJournal | None:
+        """Where the deliveries of dispatch are written down, if they are; raises JournalFailed."""
+        if not self.config.dispatch.feedback_journal:
+            return None
+        limits, name = self.config.dispatch_limits, self.config.node.name or socket.gethostname()
+        bounds = (limits.feedback_age_ms_max, limits.feedback_bytes_max)
+        return FeedbackJournal(
+            self._folder.path / "journal", f"{name}-dispatch", age_ms_max=bounds[0], bytes_max=bounds[1]
+        )
 
     async def _ensure_admin_key(self) -> None:
         file = self._folder.admin_key_file
@@ -88,9 +106,9 @@ class DispatchPart:
             write_private(file, make_key().encode())
         digest = digest_key(file.read_text("ascii").strip())
         scopes = " ".join(SCOPES)
-        await self._store.writer.run(lambda connection: put_tenant(connection, DEFAULT_TENANT))
+        await self.store.writer.run(lambda connection: put_tenant(connection, DEFAULT_TENANT))
         if is_new:  # one that was deleted since stays deleted
-            await self._store.writer.run(lambda connection: put_key(connection, digest, DEFAULT_TENANT, scopes))
+            await self.store.writer.run(lambda connection: put_key(connection, digest, DEFAULT_TENANT, scopes))
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
@@ -19,7 +19,10 @@ from ..config.dispatch_limits import DispatchLimits
 from ..config.option import Address
 from ..errors import ListenFailed
 from ..logs import read_logger
+from ..rows.feedback import FeedbackJournal
 from .api.answers import allow_origins, answer, answer_errors
+from .api.console import files
+from .api.console.lists import ListApi
 from .api.groups import GroupApi
 from .api.inbox import InboxApi
 from .api.keys import KeyRing
@@ -28,11 +31,13 @@ from .api.notifications import NotificationApi
 from .api.openapi import make_document
 from .api.rates import AcceptRates
 from .api.receivers import ReceiverApi
+from .api.requests import BODY_S
 from .api.templates import TemplateApi
 from .api.tenants import TenantApi
 from .api.unsubscribe import UnsubscribeApi
 from .api.waiters import Waiters
 from .api.wishes import WishApi
+from .channels.email.reports import Report
 from .channels.inbox.announcer import Announcer
 from .channels.letter import Letter
 from .channels.part import ChannelPart, ClosingSender
@@ -45,15 +50,24 @@ from .content.renderer import Renderer, Source
 from .errors import RequestRefused
 from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
+from .feed.presence import Presence
 from .feed.roles import FeedRoles
 from .model import Head, InboxItem, Shipment
+from .pure.verp import Token
 from .stores.sqlite import tenants
 from .stores.sqlite.accept import next_due_ms
 from .stores.sqlite.contents import read_letter
+from .stores.sqlite.deciding import digest_value
 from .stores.sqlite.inbox import read_head
+from .stores.sqlite.manage.bounces import apply_report
+from .stores.sqlite.manage.presence import StoredPresence
+from .stores.sqlite.manage.wishes import take_copies
 from .stores.sqlite.store import SqliteStore
-from .tokens import SigningKey
+from .tokens import Leaving, SigningKey
 from .wakeups import WakeUps
+
+if TYPE_CHECKING:
+    from .channels.email.bounces import BounceServer
 
 ROUTE_LIMIT = 200
 FORGET_LIMIT = 1_000
@@ -71,6 +85,8 @@ class Roles:
         limits: DispatchLimits,
         node_url: str,
         email: DispatchEmailConfig,
+        *,
+        journal: FeedbackJournal | None = None,
     ) -> None:
         """Raises ConfigInvalid where a file of a channel cannot be used."""
         self._store, self._signing, self._config, self._limits = store, signing, config, limits
@@ -78,7 +94,14 @@ class Roles:
         names = ("inbox", "webhook", "email") if email.relay else ("inbox", "webhook")
         self._wakeups = {channel: WakeUps() for channel in names}
         self._waiters = Waiters(limits.inbox_waiters_max)
-        self._announcer = Announcer(node_url, signing.sign_service, self._read_head)
+        self._announcer = Announcer(
+            node_url,
+            signing.sign_service,
+            self._read_head,
+            lambda owner: self._presence.take(owner),
+            lambda is_complete: self._presence.settle(is_complete),
+        )
+        self._presence = Presence(StoredPresence(store), self._announcer.is_connected)
         self._inbox = InboxWorker(
             store,
             self._announce,
@@ -87,9 +110,10 @@ class Roles:
             now_ms=now_ms,
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._feed = FeedRoles(store, config, limits, signing, node_url)
+        self._feed = FeedRoles(store, config, limits, signing, node_url, journal)
         self._renderer = Renderer()
         self._channels = self._open_channels(email)
+        self._bounces = self._open_bounces(email)
         self._runner: web.AppRunner | None = None
         self._is_stopping = False
 
@@ -104,6 +128,12 @@ class Roles:
         except OSError as error:
             await self._runner.cleanup()
             raise ListenFailed("dispatch.address", str(address), error.strerror or str(error)) from error
+        if self._bounces is not None:
+            try:
+                await self._bounces.start()
+            except ListenFailed:
+                await self._runner.cleanup()
+                raise
         roles = {
             "retention": self._forget,
             "router": self._route,
@@ -111,6 +141,7 @@ class Roles:
             "inbox_due": self._append_due,
             "steps": self._advance_routes,
             "announcer": self._announcer.run,
+            "presence": self._presence.run,
             **self._feed.list_roles(),
         }
         self._tasks = [asyncio.create_task(self._keep(name, role)) for name, role in roles.items()]
@@ -131,6 +162,8 @@ class Roles:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for channel in self._channels:
             await channel.stop()
+        if self._bounces is not None:
+            await self._bounces.stop()
         await self._feed.stop()
         await self._renderer.close()
 
@@ -144,9 +177,21 @@ class Roles:
         if email.relay:
             from .channels.email.sender import EmailSender, domain_of  # its library comes with the extra `dispatch`
 
-            sender = EmailSender(self._read_letter, email, now_ms, self._make_link if self._config.public_url else None)
+            link = self._make_link if self._config.public_url else None
+            make_mac = self._signing.make_mac
+            sender = EmailSender(self._read_letter, email, now_ms, link, make_mac, self._choose_copies)
             opened.append(self._open_channel("email", sender, domain_of, email.sends_max, email.sends_max))
         return opened
+
+    def _open_bounces(self, email: DispatchEmailConfig) -> BounceServer | None:
+        if not (email.relay and email.bounce_address and email.bounce_domain):
+            return None
+        from .channels.email.bounces import BounceServer  # its library comes with the extra `dispatch`
+
+        return BounceServer(email.bounce_address, email.bounce_domain, self._signing.make_mac, self._apply_report)
+
+    async def _apply_report(self, token: Token, report: Report) -> bool:
+        return await self._store.writer.run(lambda connection: apply_report(connection, token, report, now_ms()))
 
     def _open_channel(
         self,
@@ -168,6 +213,7 @@ class Roles:
             middlewares=(allow_origins(self._config.origins), answer_errors),
             client_max_size=self._limits.request_bytes_max,
         )
+        app[BODY_S] = self._limits.request_body_ms_max / 1_000
         parts = (
             NotificationApi(
                 self._store,
@@ -179,13 +225,22 @@ class Roles:
                 self._renderer,
                 rates,
             ),
+            ListApi(self._store, keys, self._limits),
             TemplateApi(self._store, keys, self._limits, self._renderer),
             LetterApi(self._store, keys, self._limits, self._announce),
             UnsubscribeApi(self._store, self._signing),
             WishApi(self._store, keys, self._limits, self._signing),
-            TenantApi(self._store, keys, self._limits, rates),
+            TenantApi(self._store, keys, self._limits, rates, self._begin_presence),
             GroupApi(self._store, keys, self._limits),
-            ReceiverApi(self._store, keys, self._limits, self._signing, self._check_address, self._renderer),
+            ReceiverApi(
+                self._store,
+                keys,
+                self._limits,
+                self._signing,
+                self._check_address,
+                self._renderer,
+                self._announcer.is_connected,
+            ),
             InboxApi(self._store, self._limits, self._signing, self._waiters, self._announce),
         )
         for part in parts:
@@ -193,6 +248,8 @@ class Roles:
         app.add_routes(self._feed.list_routes(keys, self._check_address))
         app.add_routes([web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)])
         document = msgspec.json.encode(make_document(app.router.routes()))
+
+        app.add_routes(files.list_routes())
 
         async def show_document(request: web.Request) -> web.Response:
             return web.Response(body=document, content_type="application/json")
@@ -225,7 +282,10 @@ class Roles:
         """Deletes what is older than `retention_ms`, a bounded number of rows at a time."""
         while True:
             before_ms = now_ms() - self._limits.retention_ms
-            if not await self._store.forget_old(before_ms, FORGET_LIMIT):
+            removed: list[InboxItem] = []
+            rows = await self._store.forget_old(before_ms, FORGET_LIMIT, removed)
+            self._announce(removed)
+            if not rows:
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
 
     async def _advance_routes(self) -> None:
@@ -269,6 +329,9 @@ class Roles:
         for item in items:
             self._waiters.wake((item.tenant, item.receiver))
 
+    def _begin_presence(self, tenant: str) -> None:
+        self._presence.take(*self._announcer.list_connected(tenant))
+
     async def _read_head(self, tenant: str, receiver: str) -> Head | None:
         found = await self._store.reader.run(lambda connection: read_head(connection, tenant, receiver))
         return None if found is None else found[1]
@@ -276,12 +339,20 @@ class Roles:
     async def _render(self, text: str, names: dict[str, Any]) -> str:
         return (await self._renderer.render([Source(text)], names))[0]
 
-    def _make_link(self, aid: int, category: str) -> str:
-        return f"{self._config.public_url.rstrip('/')}/u/{self._signing.sign_unsubscribe(aid, category)}"
+    def _make_link(self, shipment: Shipment, category: str) -> str:
+        channel = shipment.key.channel
+        leaving = Leaving(shipment.tenant, channel, digest_value(channel, shipment.target.value), category)
+        return f"{self._config.public_url.rstrip('/')}/u/{self._signing.sign_unsubscribe(leaving)}"
 
     async def _read_letter(self, nid: int, locale: str) -> Letter | None:
         found = await self._store.reader.run(lambda connection: read_letter(connection, nid, locale))
         return None if found is None else Letter(*found)
+
+    async def _choose_copies(self, shipment: Shipment, letter: Letter, copies: Sequence[str]) -> Sequence[str]:
+        category = "*" if letter.is_required else letter.category
+        return await self._store.writer.run(
+            lambda connection: take_copies(connection, shipment, copies, category), bulk=True
+        )
 
     def _check_address(self, channel: str, value: str) -> None:
         problem = "" if is_email(value) else "is not an e-mail address"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import os
 import time
 from collections.abc import Callable
@@ -39,6 +40,22 @@ UNSUBSCRIBE = b"unsubscribe:"
 """What is signed begins with it, so that no other signature of this key is such a token."""
 
 
+class Leaving(msgspec.Struct, frozen=True, array_like=True):
+    """Who leaves which category: the address as a digest, so that the link works as long as a suppression, whatever was deleted."""
+
+    tenant: str
+    channel: str
+    digest: str
+    category: str
+
+
+class LeavingAddress(msgspec.Struct, frozen=True, array_like=True):
+    """What links of earlier versions hold: the number of an address. They stand in e-mail that was sent, and must work for long."""
+
+    aid: int
+    category: str
+
+
 class SigningKey:
     """One key, from its file or new. `now_s` is the wall clock."""
 
@@ -46,6 +63,8 @@ class SigningKey:
         """Raises ConfigInvalid where the file holds no Ed25519 key."""
         self._now_s = now_s
         self._key = _read_or_make(file)
+        private = self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+        self._mac_key = hmac.digest(private, b"bounces", "sha256")
         public = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.key_id = hashlib.sha256(public).hexdigest()[:16]
         encoded = base64.urlsafe_b64encode(public).rstrip(b"=").decode()
@@ -72,20 +91,25 @@ class SigningKey:
         """An Ed25519 signature, for webhooks (v1a)."""
         return self._key.sign(content)
 
-    def sign_unsubscribe(self, aid: int, category: str) -> str:
+    def sign_unsubscribe(self, leaving: Leaving) -> str:
         """The token of a link with which an address leaves a category. It names nobody and does not expire."""
-        payload = _encode(msgspec.json.encode([aid, category]))
+        payload = _encode(msgspec.json.encode(leaving))
         return f"{payload}.{_encode(self._key.sign(UNSUBSCRIBE + payload.encode()))}"
 
-    def read_unsubscribe(self, token: str) -> tuple[int, str]:
-        """Address and category of a token; raises RequestRefused."""
+    def read_unsubscribe(self, token: str) -> Leaving | LeavingAddress:
+        """What a token says; raises RequestRefused."""
         payload, _, signature = token.partition(".")
         try:
             self._key.public_key().verify(_decode(signature), UNSUBSCRIBE + payload.encode())
-            aid, category = msgspec.json.decode(_decode(payload), type=tuple[int, str])
+            said = _decode(payload)
+            is_old = len(msgspec.json.decode(said, type=list[object])) == len(LeavingAddress.__struct_fields__)
+            return msgspec.json.decode(said, type=LeavingAddress) if is_old else msgspec.json.decode(said, type=Leaving)
         except (InvalidSignature, ValueError, msgspec.MsgspecError) as error:
             raise RequestRefused(DispatchCode.UNSUBSCRIBE_TOKEN_INVALID) from error
-        return aid, category
+
+    def make_mac(self, content: bytes) -> bytes:
+        """A code of 80 bits that only this key makes, for what must be short: addresses that bounces go to."""
+        return hmac.digest(self._mac_key, content, "sha256")[:10]
 
     async def sign_service(self) -> str:
         """Dispatch's own token, for its connections to nodes."""

@@ -26,6 +26,9 @@ LOOK_S = 1.0
 END_S = 1.0
 """How long the tasks that an extension leaves behind, and then its thread, may take to end."""
 STACK_FRAMES_MAX = 8
+ERROR_CHARACTERS_MAX = 2_000
+_Outcome = tuple[Any, AuthorizerFailed | None]
+"""What a call returned, or why it failed."""
 
 
 class ExtensionHost:
@@ -81,7 +84,7 @@ class ExtensionHost:
         self.post(self._loop.stop)
         await asyncio.to_thread(self._thread.join, 2 * END_S)
         if self._thread.is_alive():
-            read_logger().error("extension_left_behind", extension=self.name, stack=self.read_stack())
+            read_logger().error("extension_abandoned", extension=self.name, stack=self.read_stack())
 
     def describe(self) -> str:
         """What is wrong with it now; empty: nothing."""
@@ -136,7 +139,7 @@ class ExtensionHost:
                 loop.run_forever()
             except BaseException as error:
                 self.counts["exits"] += 1
-                read_logger().error("extension_exited", extension=self.name, why=describe_error(error))
+                read_logger().error("extension_exited", extension=self.name, reason=describe_error(error))
         with suppress(BaseException):
             _end_tasks(loop)
         with suppress(BaseException):
@@ -145,7 +148,7 @@ class ExtensionHost:
     def _log_loop_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         why = describe_error(error) if error is not None else str(context.get("message", ""))
-        read_logger().warning("extension_task_failed", extension=self.name, why=why)
+        read_logger().warning("extension_task_failed", extension=self.name, reason=why)
 
 
 class _Call:
@@ -157,7 +160,7 @@ class _Call:
         self._host, self._function, self._arguments = host, function, arguments
         self._home = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Any] = self._home.create_future()
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[_Outcome] | None = None
         self._is_given_up = self._has_ended = False
 
     def begin(self) -> None:
@@ -166,6 +169,8 @@ class _Call:
             _send(self._home, lambda: self._end(None, None))
         else:
             self._task = asyncio.get_running_loop().create_task(self._run())
+            # a task that is cancelled before its first step runs nothing of its function, and ends all the same
+            self._task.add_done_callback(self._report)
 
     def give_up(self) -> None:
         """On the caller's loop: nobody waits for it any more."""
@@ -178,14 +183,17 @@ class _Call:
         if self._task is not None:
             self._task.cancel()
 
-    async def _run(self) -> None:
-        value, error = None, None
+    async def _run(self) -> _Outcome:
         try:
-            value = await self._function(*self._arguments)
+            return await self._function(*self._arguments), None
         except (
             BaseException
         ) as raised:  # an exit, an interrupt or a cancellation of the extension's own making is its failure
-            error = AuthorizerFailed(describe_error(raised))
+            return None, AuthorizerFailed(describe_error(raised))
+
+    def _report(self, task: asyncio.Task[_Outcome]) -> None:
+        """On the extension's loop: brings the outcome home."""
+        value, error = (None, AuthorizerFailed("it was cancelled")) if task.cancelled() else task.result()
         _send(self._home, lambda: self._end(value, error))
 
     def _end(self, value: Any, error: AuthorizerFailed | None) -> None:
@@ -201,13 +209,13 @@ class _Call:
 
 
 def describe_error(error: BaseException) -> str:
-    """Its type and words, for an error of which even these may fail."""
-    if isinstance(error, AuthorizerFailed):
-        return str(error)
+    """Its type and words, for an error of which even these may fail: its class can be the extension's own."""
     try:
-        return f"{type(error).__name__}: {str(error)[:2_000]}"
+        if type(error) is AuthorizerFailed:
+            return str(error)[:ERROR_CHARACTERS_MAX]
+        return f"{type(error).__name__}: {str(error)[:ERROR_CHARACTERS_MAX]}"
     except BaseException:
-        return f"{type(error).__name__} (its text cannot be read)"
+        return "an error whose text cannot be read"
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:

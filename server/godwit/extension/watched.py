@@ -50,6 +50,6 @@ class WatchedTask:
             self.restarts += 1
             self.reason = why
             wait_s = WAIT_MIN_S if time.monotonic() - began > WELL_S else min(2 * wait_s, WAIT_MAX_S)
-            read_logger().error("task_restarted", task=self.name, why=why, after_ms=int(wait_s * 1000))
+            read_logger().error("task_restarted", task=self.name, reason=why, after_ms=int(wait_s * 1000))
             await asyncio.sleep(wait_s)
             self.reason = ""

@@ -52,9 +52,11 @@ class FullnessWatch:
 
     def __init__(self) -> None:
         self.nearly_full: set[str] = set()
+        self._evicted = 0
 
     def look(self, stats: Mapping[str, Any], limits: Mapping[str, int]) -> None:
         shards = list(stats.get("shards") or ())
+        self._look_for_evicted(stats)
         for name in SHARED:
             used, limit = count_used(name, stats, shards), limits.get(name, 0)
             if used is None or limit <= 0:
@@ -65,4 +67,12 @@ class FullnessWatch:
                 read_logger().warning("table_nearly_full", limit=name, used=used, max=limit, effect=effect)
             elif used < ROOM_AGAIN * limit and name in self.nearly_full:
                 self.nearly_full.remove(name)
-                read_logger().info("table_has_room", limit=name, used=used, max=limit)
+                read_logger().info("table_recovered", limit=name, used=used, max=limit)
+
+    def _look_for_evicted(self, stats: Mapping[str, Any]) -> None:
+        """A snapshot that is evicted is a state that nobody is shown any more, so it is not silent."""
+        evicted = read_count(stats, "evicted_snapshots") or 0
+        if evicted > self._evicted:
+            raise_limit = "limits.snapshots_bytes_max or limits.logs_bytes_max"
+            read_logger().warning("snapshots_evicted", count=evicted - self._evicted, set=raise_limit)
+        self._evicted = evicted

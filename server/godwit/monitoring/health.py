@@ -23,6 +23,8 @@ class Health:
         self.reason = ""
         self.journal = ""
         """What the journal's disk says while it fails; such a node is alive and ready, but for who needs the disk."""
+        self.snapshots = ""
+        """Why the journal's file of snapshots cannot be written; such a node is alive and ready."""
 
     def change(self, condition: Condition, reason: str = "") -> None:
         """Moves on; a failure stays the last word until the node stopped."""

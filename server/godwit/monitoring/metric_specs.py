@@ -127,7 +127,7 @@ NODE = (
     _counter("feed_overruns", "falls", "Times a shard fell a whole feed behind."),
     _counter("messages_accepted", "messages", "Messages that got their place, the node's own too."),
     _counter("messages_refused", "messages", "Messages that were allowed and yet got no place."),
-    _counter("duplicate_publishes", "publishes", "Publishes whose idempotency key was known."),
+    _counter("duplicate_publishes", "publishes", "Repeated publishes: the key, or the publisher's number, was known."),
     _counter("messages_evicted_by_count", "messages", "Messages that left a log because it held too many."),
     _counter("messages_evicted_by_age", "messages", "Messages that left a log because they were too old."),
     _counter("messages_evicted_by_bytes", "messages", "Messages that left a log because the node held too many bytes."),
@@ -145,6 +145,7 @@ NODE = (
     _counter("journal_syncs", "syncs", "Times the journal made sure that the disk has what was written."),
     _counter("journal_sync_seconds", "seconds", "Time the disk took for that."),
     _gauge("journal_waiting_bytes", "bytes", "Bytes that wait to be on the disk."),
+    _counter("journal_snapshot_failures", "failures", "Times the journal's file of snapshots could not be written."),
     _number("journal_arrival", "Number of the last message that is written to the journal."),
     _number("journal_synced_arrival", "Number of the last message that is on the disk."),
     MetricSpec("cpu_seconds", Kind.COUNTER, "seconds", "Time of a processor that the process used.", rate="cpu"),
@@ -198,6 +199,13 @@ AUDIT_FIGURES = (
     MetricSpec("audit_behind", Kind.GAUGE, "events", "Events that wait for audits."),
 )
 """Python's own counts of users' audits, all together."""
+
+CERTIFICATE_FIGURE = _gauge(
+    "certificate_left_seconds",
+    "seconds",
+    "Time until the first of the server certificates expires; below 0: it has expired.",
+)
+"""Only where there are certificates."""
 
 ADMIN_FIGURES = (
     MetricSpec(

@@ -139,7 +139,7 @@ class Monitor:
             except Exception as error:  # a figure that cannot be had must not end the others for good
                 failing = f"{type(error).__name__}: {error}"
             if failing and failing != before:  # not each second
-                read_logger().error("statistics_failed", why=failing)
+                read_logger().error("statistics_failed", reason=failing)
             elif before and not failing:
                 read_logger().info("statistics_recovered")
             due = max(due + INTERVAL_S, loop.time())  # a reading that was missed is not made up for: the next says more
@@ -175,21 +175,21 @@ class Monitor:
         """One line for all that were closed in a second: of them nothing else is known, not even who they were."""
         if refused > self._sockets_refused:
             why = "no descriptor was left: raise LimitNOFILE (ulimit -n)"
-            read_logger().warning("sockets_refused", count=refused - self._sockets_refused, why=why)
+            read_logger().warning("sockets_refused", count=refused - self._sockets_refused, reason=why)
         self._sockets_refused = refused
 
     def _note_refusals(self, outcomes: Sequence[Position | int]) -> None:
         """Says once that the node's own messages are refused, and once that they are not any more."""
         refused = next((outcome for outcome in outcomes if isinstance(outcome, int)), None)
         if refused != self._refused and refused is not None:
-            read_logger().warning("statistics_refused", code=refused, why=CODES[refused].sentence)
+            read_logger().warning("statistics_refused", code=refused, reason=CODES[refused].sentence)
         self._refused = refused
 
     def _load(self) -> Windows:
         try:
             return (self._file.load() if self._file else None) or Windows()
         except WindowFileInvalid as error:
-            read_logger().warning("statistics_lost", why=str(error))
+            read_logger().warning("statistics_lost", reason=str(error))
             return Windows()
 
     def _save(self) -> None:
@@ -201,7 +201,7 @@ class Monitor:
         try:
             self._file.save(content)
         except OSError as error:
-            read_logger().warning("statistics_not_saved", why=f"{self._file.path}: {error.strerror}")
+            read_logger().warning("statistics_not_saved", reason=f"{self._file.path}: {error.strerror}")
 
 
 def list_patterns(taken: Iterable[str]) -> list[Mapping[str, Any]]:

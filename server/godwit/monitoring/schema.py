@@ -8,6 +8,7 @@ from typing import Any
 from .metric_specs import (
     ADMIN_FIGURES,
     AUDIT_FIGURES,
+    CERTIFICATE_FIGURE,
     CODE,
     FAILED,
     LIMIT,
@@ -153,7 +154,7 @@ def list_metrics() -> Iterator[tuple[str, str, str, str]]:
     yield "godwit_authorizer_revoked_total", "counter", "", revoked
     yield "godwit_authorizer_waiting", "gauge", "", "Questions to the authorizer without an answer yet."
     yield "godwit_authorizer_stuck", "gauge", "", "Calls of the authorizer that were given up and have not ended."
-    for figure in (*AUDIT_FIGURES, *ADMIN_FIGURES):
+    for figure in (*AUDIT_FIGURES, *ADMIN_FIGURES, CERTIFICATE_FIGURE):
         total, kind = ("_total", "counter") if figure.kind is Kind.COUNTER else ("", "gauge")
         yield f"godwit_{figure.name}{total}", kind, "", figure.sentence
     yield "godwit_condition", "state set", "godwit_condition", "The node's condition: exactly one is 1."

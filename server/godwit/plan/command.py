@@ -39,21 +39,19 @@ def field_options(command: Command) -> Command:
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @field_options
-@click.option(
-    "--figures", type=click.Path(path_type=Path), help="Use the machine's figures in this file: measure nothing."
-)
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep the machine's figures in this file.")
+@click.option("--figures", type=click.Path(path_type=Path), help="Use the measurements in this file; do not measure.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Save the measurements to this file.")
 @click.option(
     "--driver", default="auto", type=click.Choice(["auto", "io_uring", "readiness"]), help="The node's driver."
 )
-@click.option("--check", is_flag=True, help="Play the workload for some seconds and compare.")
+@click.option("--check", is_flag=True, help="Run the workload for some seconds and compare it with the prediction.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def plan(
     file: Path | None, figures: Path | None, keep: Path | None, driver: str, check: bool, as_json: bool, **flags: Any
 ) -> None:
     """Measure this machine (less than a minute) and predict what it carries.
 
-    FILE is a TOML file with the tables `workload` and `machine`; flags stand above it.
+    FILE is a TOML file with the tables `workload` and `machine`; flags override it.
     """
     document, places = read_file(file, "FILE") if file else ({}, None)
     workload, budget = read_workload(document, flags, places)

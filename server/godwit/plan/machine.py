@@ -18,11 +18,11 @@ from ..errors import GodwitError
 
 FRAME_OVERHEAD_BYTES = 90
 """Of a message of the JSON wire, beside its content: subject, position, time, WebSocket's head."""
-CROWD = 1_000
+MANY = 1_000
 """Connections at which sends were measured."""
 
 
-CROWDED = 0.25
+MANY_GROWTH = 0.25
 """What each further ten times adds, as a share of what the first adds: seen from 10,000 to 1,000,000."""
 
 
@@ -40,9 +40,9 @@ class Machine:
     """What a process may open, which is also what one shard's ring holds."""
     driver: str
     send_us: Mapping[str, float]
-    """A send of one frame, at CROWD connections, by its bytes."""
+    """A send of one frame, at MANY connections, by its bytes."""
     send_growth: float
-    """What ten times CROWD add to a send, as a share of the smallest one's cost."""
+    """What ten times MANY add to a send, as a share of the smallest one's cost."""
     frame_us: float
     """A frame, beside the send it leaves with."""
     full_share: float
@@ -92,10 +92,10 @@ class Machine:
         cost = max(points[0][1], low_us + max(0.0, high_us - low_us) * (size - low) / (high - low))
         cost += frames * self.frame_us
         if is_full and self.full_growth is not None:
-            crowd = points[0][1] * self.full_growth * _packing(connections)
+            many = points[0][1] * self.full_growth * _packing(connections)
         else:
-            crowd = points[0][1] * self.send_growth * _crowding(connections)
-        return cost * (self.full_cost_share(frames) if is_full else 1.0) + crowd
+            many = points[0][1] * self.send_growth * _many_growth(connections)
+        return cost * (self.full_cost_share(frames) if is_full else 1.0) + many
 
     def full_cost_share(self, frames: float) -> float:
         """What a send of so many frames costs a node that never rests, of what it costs one that wakes up for it.
@@ -151,16 +151,16 @@ def read_machine(value: Any) -> Machine:
     return machine
 
 
-def _crowding(connections: float) -> float:
-    """How far a send is towards the cost at ten times CROWD: caches are soon too small, then little is added."""
-    tens = math.log10(max(1.0, connections / CROWD))
-    return (1 - math.exp(-2 * tens)) / (1 - math.exp(-2)) + CROWDED * max(0.0, tens - 1)
+def _many_growth(connections: float) -> float:
+    """How far a send is towards the cost at ten times MANY: caches are soon too small, then little is added."""
+    tens = math.log10(max(1.0, connections / MANY))
+    return (1 - math.exp(-2 * tens)) / (1 - math.exp(-2)) + MANY_GROWTH * max(0.0, tens - 1)
 
 
 def _packing(connections: float) -> float:
-    """The same of a node that never rests: seen to be nearly nothing at twice CROWD, half at five times."""
-    times = max(1.0, connections / CROWD)
-    return min(1.0, (times - 1.0) / 9.0) + CROWDED * max(0.0, math.log10(times) - 1.0)
+    """The same of a node that never rests: seen to be nearly nothing at twice MANY, half at five times."""
+    times = max(1.0, connections / MANY)
+    return min(1.0, (times - 1.0) / 9.0) + MANY_GROWTH * max(0.0, math.log10(times) - 1.0)
 
 
 def _points(curve: Mapping[str, float]) -> list[tuple[float, float]]:

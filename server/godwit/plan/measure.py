@@ -19,7 +19,7 @@ from ..bench.million import LIMITS, read_descriptors
 from ..bench.rounds import choose_cores
 from ..bench.shape import Shape, connect, pause, publish, steps_of
 from ..bench.targets import TARGETS, BenchFailed, Order, start_target
-from .machine import CROWD, FRAME_OVERHEAD_BYTES, Machine
+from .machine import FRAME_OVERHEAD_BYTES, MANY, Machine
 
 Show = Callable[[str], None]
 Steps = dict[str, dict[str, Any]]
@@ -28,19 +28,19 @@ Run = dict[str, Any]
 SECONDS_MAX = 75.0
 ROUNDS = 3
 HELD = 10_000
-"""Connections whose memory is measured, and at which a send is dearer than at CROWD."""
+"""Connections whose memory is measured, and at which a send is dearer than at MANY."""
 PLAIN, LARGE = 144, 4_096
 """Bytes of the contents measured: what is between grows with the bytes."""
 PUBLISHED = (PLAIN, LARGE)
-SUBJECTS = HELD // CROWD
+SUBJECTS = HELD // MANY
 FAN_RATE = 30
 RATES = {"rare": FAN_RATE, "seldom": 400, "often": 8_000}
 """Messages a second to one receiver each: a node that has rested long wakes up dearer."""
 AHEAD = 16
-"""Messages of a subject on their way at once, where a node with a crowd is not let rest."""
+"""Messages of a subject on their way at once, where a node with many connections is never idle."""
 TLS_TARGET, TLS_NAME = "godwit-tls", "localhost"
-TLS_CROWD = 1_500
-"""More than the ciphers that a shard keeps ready, so that a record pays for its own, as in any larger crowd."""
+TLS_MANY = 1_500
+"""More than the ciphers that a shard keeps ready, so that a record pays for its own, as with more connections."""
 MISSED = 100
 ALONE = 1.02
 """Deliveries a read, at most, where messages left alone."""
@@ -66,9 +66,9 @@ def measure_machine(driver: str, show: Show) -> Machine:
             break
         rounds.append(_take_round(driver, show))
     least = {name: pick_least([runs[name] for runs in rounds]) for name in rounds[0]}
-    crowd, fan, large = least["crowd"], least["fan"], least["large"]
+    many, fan, large = least["many"], least["fan"], least["large"]
     publishing = {size: steps_of(least[f"publish {size}"])["publish"] for size in PUBLISHED}
-    found = read_costs(crowd, steps_of(fan), steps_of(large), publishing)
+    found = read_costs(many, steps_of(fan), steps_of(large), publishing)
     found |= read_tls(fan, steps_of(fan), steps_of(large), {size: least[f"tls {size}"] for size in (PLAIN, LARGE)})
     sends, turns, wakes = (
         {name.split()[1]: found.pop(name) for name in list(found) if name.startswith(f"{what} ")}
@@ -78,20 +78,20 @@ def measure_machine(driver: str, show: Show) -> Machine:
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_mb=psutil.virtual_memory().total // 1_000_000,
         descriptors=read_descriptors(),
-        driver=str(crowd["driver"]),
+        driver=str(many["driver"]),
         send_us=sends,
         turn_us={str(max(1, round(wakes[name]))): us for name, us in turns.items()},
         seconds=round(time.monotonic() - began, 1),
         **found,
     )
-    machine = dataclasses.replace(machine, full_growth=find_full_growth(steps_of(crowd)["packed"], machine))
+    machine = dataclasses.replace(machine, full_growth=find_full_growth(steps_of(many)["packed"], machine))
     packed = steps_of(least[f"tls {PLAIN}"])["packed"]
     return dataclasses.replace(machine, tls_full_byte_us=find_tls_full(packed, machine))
 
 
 def _take_round(driver: str, show: Show) -> dict[str, Run]:
     return {
-        "crowd": run_shape(driver, _crowd(), show, "connections"),
+        "many": run_shape(driver, _many(), show, "connections"),
         "fan": run_shape(driver, _fan(), show, "fan-out"),
         "large": run_shape(driver, _paced(LARGE), show, f"{LARGE} bytes"),
         **{f"publish {size}": run_shape(driver, _publishing(size), show, "publishes") for size in PUBLISHED},
@@ -135,7 +135,7 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = F
     return result
 
 
-def _crowd() -> Shape:
+def _many() -> Shape:
     """Single receivers show what a turn costs, then very many connections what they cost, a thousand a message."""
     steps = [
         connect("some", upto=SUBJECTS),
@@ -162,17 +162,17 @@ def _fan() -> Shape:
         publish("missed", MISSED, in_flight=10),
         {"do": "return", "name": "return"},
     ]
-    return Shape(CROWD, 1, steps, publishers=1, is_acked=True, keeps_places=True)
+    return Shape(MANY, 1, steps, publishers=1, is_acked=True, keeps_places=True)
 
 
 def _paced(size: int) -> Shape:
-    return Shape(CROWD, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
+    return Shape(MANY, 1, [connect(), *_paced_parts("fan", FAN_RATE)], publishers=1, content_bytes=size)
 
 
 def _encrypted(size: int) -> Shape:
     """By TLS, acknowledged where the same load in the clear is: the small one is held against the fan-out, the other against `_paced`."""
     steps = [connect(), *_paced_parts("fan", FAN_RATE), *(_packed_parts(800, 1) if size == PLAIN else [])]
-    return Shape(TLS_CROWD, 1, steps, publishers=1, is_acked=size == PLAIN, content_bytes=size)
+    return Shape(TLS_MANY, 1, steps, publishers=1, is_acked=size == PLAIN, content_bytes=size)
 
 
 def _packed_parts(messages: int, subjects: int) -> list[dict[str, Any]]:
@@ -199,10 +199,10 @@ def _publishing(size: int) -> Shape:
 
 
 def read_costs(
-    crowd: dict[str, Any], fan: Steps, large: Steps, publishing: dict[int, dict[str, Any]]
+    many: dict[str, Any], fan: Steps, large: Steps, publishing: dict[int, dict[str, Any]]
 ) -> dict[str, float]:
     """Costs from steps: the unknowns one after another, each from the step that shows it best."""
-    steps = steps_of(crowd)
+    steps = steps_of(many)
     published = {size: _us(step, "acked") for size, step in publishing.items()}
     small, most = sorted(published)
     publish_byte = max(0.0, (published[most] - published[small]) / (most - small))
@@ -211,10 +211,10 @@ def read_costs(
     turns = {name: _find_turn(steps[name], beside, rest) for name in RATES}
     wakes, a_wake = turns["rare"]
     a_turn = wakes * a_wake / RATES["rare"] + published[small]  # of each message of the paced loads
-    plain = max(0.1, _least(fan) - a_turn / CROWD)
+    plain = max(0.1, _least(fan) - a_turn / MANY)
     sends = {PLAIN + FRAME_OVERHEAD_BYTES: plain}
-    sends[LARGE + FRAME_OVERHEAD_BYTES] = max(_least(large) - a_turn / CROWD, plain)
-    at_many = _least(steps, "broad") - a_turn / CROWD
+    sends[LARGE + FRAME_OVERHEAD_BYTES] = max(_least(large) - a_turn / MANY, plain)
+    at_many = _least(steps, "broad") - a_turn / MANY
     connecting = steps["all"]["cpu_seconds"] * 1e6 / (HELD - SUBJECTS)
     costs = {
         "send_growth": max(0.0, (at_many - plain) / plain),
@@ -222,10 +222,10 @@ def read_costs(
         "publish_us": max(0.05, published[small] - publish_byte * small),
         "publish_byte_us": publish_byte,
         "connect_us": connecting,
-        "catch_up_us": max(0.01, (fan["return"]["cpu_seconds"] * 1e6 / CROWD - connecting) / MISSED),
-        "user_kb": max(0.01, (steps["idle"]["pss_kb"] - crowd["pss_kb_before"]) / HELD),
-        "kernel_kb": max(0.1, (steps["idle"]["kernel_kb"] - crowd["machine_before"]["kernel_kb"]) / (2 * HELD)),
-        "base_mb": crowd["pss_kb_before"] / 1e3,
+        "catch_up_us": max(0.01, (fan["return"]["cpu_seconds"] * 1e6 / MANY - connecting) / MISSED),
+        "user_kb": max(0.01, (steps["idle"]["pss_kb"] - many["pss_kb_before"]) / HELD),
+        "kernel_kb": max(0.1, (steps["idle"]["kernel_kb"] - many["machine_before"]["kernel_kb"]) / (2 * HELD)),
+        "base_mb": many["pss_kb_before"] / 1e3,
         **{f"send {size}": us for size, us in sends.items()},
         **{f"wakes {name}": wakes for name, (wakes, _) in turns.items()},
         **{f"turn {name}": us for name, (_, us) in turns.items()},
@@ -250,16 +250,16 @@ def _look_at_sends(step: dict[str, Any]) -> tuple[float, float]:
 
 
 def find_full_growth(packed: dict[str, Any], machine: Machine) -> float:
-    """What HELD connections add to a send of a node that never rests, of which the machine says what it costs at CROWD."""
+    """What HELD connections add to a send of a node that never rests, of which the machine says what it costs at MANY."""
     frames, found = _look_at_sends(packed)
-    plain = machine.send_cost_us(CROWD, PLAIN, frames, is_full=True)
+    plain = machine.send_cost_us(MANY, PLAIN, frames, is_full=True)
     return max(0.0, found - plain) / min(machine.send_us.values())
 
 
 def find_tls_full(packed: dict[str, Any], machine: Machine) -> float:
     """What TLS adds to a byte of a node that never rests, in the same way."""
     frames, found = _look_at_sends(packed)
-    plain = machine.send_cost_us(TLS_CROWD, PLAIN, frames, is_full=True)
+    plain = machine.send_cost_us(TLS_MANY, PLAIN, frames, is_full=True)
     return max(0.0, found - plain) / (frames * (PLAIN + FRAME_OVERHEAD_BYTES))
 
 
@@ -279,7 +279,7 @@ def read_tls(fan: dict[str, Any], plain: Steps, large: Steps, tls: dict[int, dic
 
     def of_each(what: Callable[[Run, Steps], float]) -> float:
         """What TLS adds to one connection."""
-        return what(small, steps[PLAIN]) / TLS_CROWD - what(fan, plain) / CROWD
+        return what(small, steps[PLAIN]) / TLS_MANY - what(fan, plain) / MANY
 
     return {
         "tls_connect_us": max(1.0, of_each(lambda run, found: found["connect"]["cpu_seconds"] * 1e6)),

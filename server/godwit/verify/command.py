@@ -1,4 +1,4 @@
-"""The command `godwit verify`: draws the plan, runs it, says the verdict, writes the reports. Exit code 1 when a promise was broken."""
+"""The command `godwit verify`: draws the plan, runs it, prints the verdict, writes the reports. Exit code 1 when a guarantee was broken."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rich.console import Console
 from ..config.tree import OPTIONS
 from ..errors import GodwitError
 from .brokers import OTHERS, Broker, BrokerMissing, GodwitBroker
-from .plan import OF_NODE, ROOT, Harm, Kind, Scale, make_plan
+from .plan import OF_NODE, ROOT, FaultKind, Kind, Scale, make_plan
 from .progress import Progress
 from .report import build_document, build_page, write_json
-from .scene import Scene, run_scene
 from .verdict import Verdict, build_verdict, print_verdict
+from .verify_run import VerifyRun, run_plan
 
 EXIT_BROKEN = 1
 EXIT_NOT_JUDGED = 2
@@ -29,34 +29,50 @@ _NOT_OF_THE_PLAN = ("seed", "json_file", "html_file")
 
 
 @click.command()
-@click.option("--minutes", type=click.FloatRange(0.1, 24 * 60), default=1.0, show_default=True, help="How long.")
-@click.option("--seconds", type=click.FloatRange(5, 86_400), default=None, help="The same in seconds.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=None, help="Repeat the plan of this seed.")
-@click.option("--url", metavar="URL", default=None, help="Judge the node there, instead of one that is started.")
-@click.option("--broker", "other", type=click.Choice(list(OTHERS)), default=None, help="Judge this one instead.")
+@click.option(
+    "--minutes", type=click.FloatRange(0.1, 24 * 60), default=1.0, show_default=True, help="Duration in minutes."
+)
+@click.option("--seconds", type=click.FloatRange(5, 86_400), default=None, help="Duration in seconds.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=None, help="Repeat the random choices of this seed.")
+@click.option("--url", metavar="URL", default=None, help="Test the running node at this URL.")
+@click.option("--broker", "other", type=click.Choice(list(OTHERS)), default=None, help="Test this broker.")
 @click.option("--subscribers", type=click.IntRange(1, 5_000), default=200, show_default=True)
 @click.option("--publishers", type=click.IntRange(1, 200), default=6, show_default=True)
-@click.option("--rate", type=click.FloatRange(1, 100_000), default=150.0, show_default=True, help="Publishes a second.")
+@click.option(
+    "--rate", type=click.FloatRange(1, 100_000), default=150.0, show_default=True, help="Publishes per second."
+)
 @click.option(
     "--fault",
-    "harms",
+    "fault_kinds",
     multiple=True,
-    type=click.Choice([*(harm.value for harm in Harm), "none"]),
-    help="Only this; may be repeated.",
+    type=click.Choice([*(fault_kind.value for fault_kind in FaultKind), "none"]),
+    help="Inject only this fault. Repeatable.",
 )
 @click.option(
     "--exclude-fault",
     "without",
     multiple=True,
-    type=click.Choice([harm.value for harm in Harm]),
+    type=click.Choice([fault_kind.value for fault_kind in FaultKind]),
     help="Inject every fault except this one. Repeatable.",
 )
 @click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in Kind]), help="Only these subscribers."
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice([kind.value for kind in Kind]),
+    help="Use only this kind of subscriber. Repeatable.",
 )
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Configure the node that is started.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key of the node under test. Repeatable.",
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), default=None, help="Write the report as JSON.")
-@click.option("--html", "html_file", type=click.Path(path_type=Path), default=None, help="Write the report as a page.")
+@click.option(
+    "--html", "html_file", type=click.Path(path_type=Path), default=None, help="Write the report as an HTML page."
+)
 @click.pass_context
 def verify(
     context: click.Context,
@@ -68,17 +84,17 @@ def verify(
     subscribers: int,
     publishers: int,
     rate: float,
-    harms: tuple[str, ...],
+    fault_kinds: tuple[str, ...],
     without: tuple[str, ...],
     kinds: tuple[str, ...],
     settings: tuple[str, ...],
     json_file: Path | None,
     html_file: Path | None,
 ) -> None:
-    """Prove delivery: publish and subscribe in every way while everything breaks, and compare with a ledger.
+    """Verify delivery: publish and subscribe in every way, inject faults, and compare what was received with what was published.
 
-    In order, nothing lost, nothing twice, every gap told and counted: the exit code is 1 when any of it was not so, and the
-    shortest history that shows it is printed. It is 2 when nothing could be judged.
+    Exits with code 0 if every guarantee held: in order, nothing lost, nothing twice, every gap reported and counted. Exits with
+    code 1 if one was broken, and prints the shortest history that shows it. Exits with code 2 if nothing could be judged.
     """
     try:
         broker = _choose_broker(url, other, settings)
@@ -89,20 +105,20 @@ def verify(
     is_here = url is None and other is None
     root = ROOT if url is None else f"{ROOT}/{secrets.token_hex(4)}"  # a node that was there may hold an earlier run's
     drawn = secrets.randbits(32) if seed is None else seed
-    plan = make_plan(drawn, scale, chosen & broker.kinds, _choose_harms(harms, without, is_here), root)
+    plan = make_plan(drawn, scale, chosen & broker.kinds, _choose_fault_kinds(fault_kinds, without, is_here), root)
     with Progress(Console(stderr=True)) as progress:
         try:
-            scene = asyncio.run(run_scene(plan, broker, progress))
+            run = asyncio.run(run_plan(plan, broker, progress))
         except* BrokerMissing as missing:
             _leave_out(missing.exceptions[0])
         except* GodwitError as failed:
             raise failed.exceptions[0] from None
-    verdict = _report(scene, say_again(context, plan.seed), json_file, html_file)
+    verdict = _report(run, say_again(context, plan.seed), json_file, html_file)
     sys.exit(EXIT_BROKEN if verdict.is_broken else 0)
 
 
 def _leave_out(missing: BaseException) -> NoReturn:
-    """A broker that is not installed has broken no promise."""
+    """A broker that is not installed is not judged."""
     click.echo(f"godwit: {missing}", err=True)
     sys.exit(EXIT_NOT_JUDGED)
 
@@ -126,10 +142,10 @@ def _without_secret(word: str) -> str:
     return f"{key}=(secret)" if is_setting and key in OPTIONS and OPTIONS[key].is_secret else word
 
 
-def _report(scene: Scene, again: str, json_file: Path | None, html_file: Path | None) -> Verdict:
-    verdict = build_verdict(scene)
+def _report(run: VerifyRun, again: str, json_file: Path | None, html_file: Path | None) -> Verdict:
+    verdict = build_verdict(run)
     print_verdict(verdict, Console(), again)
-    document = build_document(scene, verdict, again)
+    document = build_document(run, verdict, again)
     if json_file is not None:
         write_json(document, json_file)
     if html_file is not None:
@@ -144,8 +160,8 @@ def _choose_broker(url: str | None, other: str | None, settings: tuple[str, ...]
     return GodwitBroker(url, settings=dict(setting.partition("=")[::2] for setting in settings))
 
 
-def _choose_harms(harms: tuple[str, ...], without: tuple[str, ...], is_here: bool) -> frozenset[Harm]:
-    if "none" in harms:
+def _choose_fault_kinds(fault_kinds: tuple[str, ...], without: tuple[str, ...], is_here: bool) -> frozenset[FaultKind]:
+    if "none" in fault_kinds:
         return frozenset()
-    chosen = frozenset(Harm(harm) for harm in harms) if harms else frozenset(Harm)
-    return chosen - {Harm(harm) for harm in without} - (frozenset() if is_here else OF_NODE)
+    chosen = frozenset(FaultKind(fault_kind) for fault_kind in fault_kinds) if fault_kinds else frozenset(FaultKind)
+    return chosen - {FaultKind(fault_kind) for fault_kind in without} - (frozenset() if is_here else OF_NODE)

@@ -1,4 +1,4 @@
-"""A node that was started here, and can be harmed: stopped, killed, started again, its clock moved, its file table filled.
+"""A node that was started here, and can be disturbed: stopped, killed, started again, its clock moved, its file table filled.
 
 It dies with this process. It listens on ports of its own choosing, read from its line; after a restart they are others. Its
 wall clock can be moved where libfaketime is installed.

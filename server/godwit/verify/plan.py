@@ -1,4 +1,4 @@
-"""What a run will do, drawn from its seed: subjects, publishers, subscribers, and when which harm is done to whom.
+"""What a run will do, drawn from its seed: subjects, publishers, subscribers, and when which fault is done to whom.
 
 The same seed and scale give the same plan, so that a finding can be tried again. Pure: times are seconds from the beginning.
 """
@@ -19,7 +19,7 @@ Transport = Literal["auto", "sse", "poll"]
 ROOT = "/verify"
 WARM_UP_S = 2.0
 TRANSPORTS: tuple[Transport, ...] = ("auto", "sse", "poll")  # of JavaScript clients, in turn
-CALM_S = 4.0  # before the end nothing is harmed
+CALM_S = 4.0  # before the end nothing is disturbed
 BUSY_SHARE = 60  # percent of the publishes go to the busy subjects
 
 
@@ -35,7 +35,7 @@ class Kind(StrEnum):
     JAVASCRIPT = "javascript"
 
 
-class Harm(StrEnum):
+class FaultKind(StrEnum):
     """What is done to the broker and to those who use it."""
 
     CUT = "cut"
@@ -49,22 +49,32 @@ class Harm(StrEnum):
     FILES = "files"
 
 
-HARM_SENTENCES = {
-    Harm.CUT: "connections are reset in the middle of what they carry",
-    Harm.STORM: "every connection is reset at once",
-    Harm.HALF_OPEN: "connections go silent: nothing passes, nobody is told",
-    Harm.STALL: "subscribers stop reading",
-    Harm.FREEZE: "the node is stopped (SIGSTOP), then goes on",
-    Harm.KILL: "the node is killed (SIGKILL) and started again",
-    Harm.DRAIN: "the node is asked to leave (SIGTERM) and started again",
-    Harm.CLOCK: "the node's clock jumps",
-    Harm.FILES: "strangers fill the node's file table",
+FAULT_SENTENCES = {
+    FaultKind.CUT: "a third of the connections is reset in the middle of a frame",
+    FaultKind.STORM: "all connections are reset at once",
+    FaultKind.HALF_OPEN: "connections go silent: no data passes, and neither side notices",
+    FaultKind.STALL: "subscribers stop reading",
+    FaultKind.FREEZE: "the node is stopped (SIGSTOP) and continued",
+    FaultKind.KILL: "the node is killed (SIGKILL) and restarted",
+    FaultKind.DRAIN: "the node is shut down (SIGTERM) and restarted",
+    FaultKind.CLOCK: "the node's clock jumps",
+    FaultKind.FILES: "other connections fill the node's file table",
 }
-OF_NODE = frozenset({Harm.FREEZE, Harm.KILL, Harm.DRAIN, Harm.CLOCK, Harm.FILES})
+OF_NODE = frozenset({FaultKind.FREEZE, FaultKind.KILL, FaultKind.DRAIN, FaultKind.CLOCK, FaultKind.FILES})
 """These need a node that was started here."""
 DECK = (
-    *(Harm.CUT, Harm.KILL, Harm.STALL, Harm.HALF_OPEN, Harm.FREEZE, Harm.CUT, Harm.FILES, Harm.STORM, Harm.DRAIN),
-    *(Harm.CLOCK, Harm.STALL, Harm.CUT, Harm.HALF_OPEN),
+    *(
+        FaultKind.CUT,
+        FaultKind.KILL,
+        FaultKind.STALL,
+        FaultKind.HALF_OPEN,
+        FaultKind.FREEZE,
+        FaultKind.CUT,
+        FaultKind.FILES,
+        FaultKind.STORM,
+        FaultKind.DRAIN,
+    ),
+    *(FaultKind.CLOCK, FaultKind.STALL, FaultKind.CUT, FaultKind.HALF_OPEN),
 )
 
 
@@ -102,10 +112,10 @@ class SubscriberPlan:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One harm, from when, for how long, to whom."""
+    """One fault, from when, for how long, to whom."""
 
     at_s: float
-    harm: Harm
+    fault_kind: FaultKind
     for_s: float
     targets: tuple[str, ...] = ()
     amount: float = 0.0  # of a clock's jump: seconds; of a cut: bytes that still pass
@@ -130,7 +140,7 @@ class Plan:
         return subjects[(bits >> 32) % len(subjects)]
 
 
-class Lots:
+class SeededRandom:
     """Numbers drawn one after the other from a seed."""
 
     def __init__(self, *seed: int) -> None:
@@ -153,16 +163,20 @@ class Lots:
         return chosen
 
 
-def make_plan(seed: int, scale: Scale, kinds: frozenset[Kind], harms: frozenset[Harm], root: str = ROOT) -> Plan:
+def make_plan(
+    seed: int, scale: Scale, kinds: frozenset[Kind], fault_kinds: frozenset[FaultKind], root: str = ROOT
+) -> Plan:
     """Draws everything; all subjects are under `root`, which nobody else publishes under, nor has before."""
     styles = _draw_styles(root)
-    subscribers = _draw_subscribers(Lots(seed, 1), scale.subscribers, kinds, list(styles), root)
+    subscribers = _draw_subscribers(SeededRandom(seed, 1), scale.subscribers, kinds, list(styles), root)
     publishers = [
         PublisherPlan(number, "json" if number % 2 else "binary", number % 3 != 0, (1, 8, 32)[number % 3])
         for number in range(1, scale.publishers + 1)
     ]
     names = [subscriber.name for subscriber in subscribers]
-    faults = _draw_faults(Lots(seed, 2), scale.seconds, names, [harm for harm in DECK if harm in harms])
+    faults = _draw_faults(
+        SeededRandom(seed, 2), scale.seconds, names, [fault_kind for fault_kind in DECK if fault_kind in fault_kinds]
+    )
     return Plan(seed, scale, styles, publishers, subscribers, faults, root)
 
 
@@ -172,7 +186,7 @@ def _draw_styles(root: str) -> dict[str, Style]:
 
 
 def _draw_subscribers(
-    lots: Lots, count: int, kinds: frozenset[Kind], subjects: list[str], root: str
+    random: SeededRandom, count: int, kinds: frozenset[Kind], subjects: list[str], root: str
 ) -> list[SubscriberPlan]:
     shares = {
         Kind.SUBJECT: 45,
@@ -189,66 +203,68 @@ def _draw_subscribers(
     if chosen:  # rounding is made good by the largest
         wanted[chosen[0]] = max(1, wanted[chosen[0]] + count - sum(wanted.values()))
     return [
-        _draw_subscriber(lots, kind, number, subjects, root) for kind in chosen for number in range(1, wanted[kind] + 1)
+        _draw_subscriber(random, kind, number, subjects, root)
+        for kind in chosen
+        for number in range(1, wanted[kind] + 1)
     ]
 
 
-def _draw_subscriber(lots: Lots, kind: Kind, number: int, subjects: list[str], root: str) -> SubscriberPlan:
+def _draw_subscriber(random: SeededRandom, kind: Kind, number: int, subjects: list[str], root: str) -> SubscriberPlan:
     encodings: tuple[EncodingName, ...] = ("json", "binary")
-    encoding = lots.choose(encodings)
+    encoding = random.choose(encodings)
     name = f"{kind}-{number}"
     patterns = [f"{root}/{rest}" for rest in ("a/*", "b/*", "a/**", "b/*", "*/3", "*/2", "busy/*", "**")]
-    selector = subjects[lots.draw(len(subjects))]
-    if kind is Kind.PATTERN or (kind is not Kind.SUBJECT and lots.draw(2)):
-        selector = lots.choose(patterns)
+    selector = subjects[random.draw(len(subjects))]
+    if kind is Kind.PATTERN or (kind is not Kind.SUBJECT and random.draw(2)):
+        selector = random.choose(patterns)
     transport = TRANSPORTS[(number - 1) % len(TRANSPORTS)] if kind is Kind.JAVASCRIPT else "auto"
     if transport != "auto":
         encoding = "json"  # over HTTP there is no other
     if kind is Kind.SLOW:  # one that the log will move past
-        selector = lots.choose([f"{root}/{rest}" for rest in ("busy/0", "busy/1", "busy/*", "**")])
+        selector = random.choose([f"{root}/{rest}" for rest in ("busy/0", "busy/1", "busy/*", "**")])
     return SubscriberPlan(
         name,
         kind,
         selector,
         encoding,
-        lots.choose((100, 300, 1_000)) if kind is Kind.CONFLATED else None,
-        lots.choose(("resume_token", "positions", "both")),
-        lots.between(3, 15) if kind is Kind.SLOW else 0.0,
-        lots.choose(("snapshot", "snapshot", "oldest")),
+        random.choose((100, 300, 1_000)) if kind is Kind.CONFLATED else None,
+        random.choose(("resume_token", "positions", "both")),
+        random.between(3, 15) if kind is Kind.SLOW else 0.0,
+        random.choose(("snapshot", "snapshot", "oldest")),
         transport,
     )
 
 
-def _draw_faults(lots: Lots, seconds: float, names: list[str], deck: list[Harm]) -> list[Fault]:
-    """One after the other from the deck, which is then begun again; what harms the node alone does not overlap."""
+def _draw_faults(random: SeededRandom, seconds: float, names: list[str], deck: list[FaultKind]) -> list[Fault]:
+    """One after the other from the deck, which is then begun again; what faults the node alone does not overlap."""
     faults: list[Fault] = []
     at = WARM_UP_S
     while deck:
-        for harm in deck:
-            fault = _draw_fault(lots, at, harm, names)
+        for fault_kind in deck:
+            fault = _draw_fault(random, at, fault_kind, names)
             if fault.at_s + fault.for_s > seconds - CALM_S:
                 return faults
             faults.append(fault)
-            at += lots.between(0.8, 2.5) + (fault.for_s if harm in OF_NODE else 0)
+            at += random.between(0.8, 2.5) + (fault.for_s if fault_kind in OF_NODE else 0)
     return faults
 
 
-def _draw_fault(lots: Lots, at: float, harm: Harm, names: list[str]) -> Fault:
+def _draw_fault(random: SeededRandom, at: float, fault_kind: FaultKind, names: list[str]) -> Fault:
     few, many = max(1, len(names) // 10), max(1, len(names) // 3)
-    match harm:
-        case Harm.CUT:
-            return Fault(at, harm, 0, tuple(lots.sample(names, many)), lots.draw(2_000))
-        case Harm.HALF_OPEN:
-            return Fault(at, harm, lots.between(4, 8), tuple(lots.sample(names, few)))
-        case Harm.STALL:
-            return Fault(at, harm, lots.between(6, 14), tuple(lots.sample(names, few)))
-        case Harm.FREEZE:
-            return Fault(at, harm, lots.between(0.5, 3))
-        case Harm.CLOCK:
-            return Fault(at, harm, lots.between(1, 2), (), lots.choose((-3_600.0, 86_400.0, -10.0, 90.0)))
-        case Harm.FILES:
-            return Fault(at, harm, lots.between(1, 3))
-        case Harm.KILL | Harm.DRAIN:
-            return Fault(at, harm, lots.between(1, 3))  # until it is told to start again
+    match fault_kind:
+        case FaultKind.CUT:
+            return Fault(at, fault_kind, 0, tuple(random.sample(names, many)), random.draw(2_000))
+        case FaultKind.HALF_OPEN:
+            return Fault(at, fault_kind, random.between(4, 8), tuple(random.sample(names, few)))
+        case FaultKind.STALL:
+            return Fault(at, fault_kind, random.between(6, 14), tuple(random.sample(names, few)))
+        case FaultKind.FREEZE:
+            return Fault(at, fault_kind, random.between(0.5, 3))
+        case FaultKind.CLOCK:
+            return Fault(at, fault_kind, random.between(1, 2), (), random.choose((-3_600.0, 86_400.0, -10.0, 90.0)))
+        case FaultKind.FILES:
+            return Fault(at, fault_kind, random.between(1, 3))
+        case FaultKind.KILL | FaultKind.DRAIN:
+            return Fault(at, fault_kind, random.between(1, 3))  # until it is started again
         case _:
-            return Fault(at, harm, 0)
+            return Fault(at, fault_kind, 0)

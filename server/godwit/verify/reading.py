@@ -1,4 +1,4 @@
-"""Whether a subscriber reads: harm stalls it, and lets it go on. Every kind of subscriber is one of these."""
+"""Whether a subscriber reads: fault stalls it, and lets it go on. Every kind of subscriber is one of these."""
 
 from __future__ import annotations
 

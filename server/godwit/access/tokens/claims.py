@@ -54,7 +54,7 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -
 
 def name_source(issuer: str, key: str) -> str:
     """Who vouched: what an order that withdraws an issuer, or one of its keys, names."""
-    return f"{issuer}\n{key}" if key else issuer
+    return f"jwt:{issuer}\n{key}" if key else f"jwt:{issuer}"
 
 
 def read_end_ms(end_s: object) -> int:

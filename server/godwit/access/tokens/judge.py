@@ -2,7 +2,8 @@
 
 Signatures are checked on one thread of their own, in batches: a reconnect storm costs the event loop nothing but a wake-up a
 batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, it was
-verified `verified_tokens_ms_max` ago, or `verified_tokens_max` others came since: a storm of known clients costs no signatures.
+verified `verified_tokens_ms_max` ago, or others came since for which `verified_tokens_max` or `verified_tokens_bytes_max` makes it leave:
+a storm of known clients costs no signatures.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from .keys import KeyRing
 from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, verify_by
 
 BATCH_MAX = 64
+GRANT_BYTES, RULE_BYTES = 1_000, 200
+"""Memory of a grant that is remembered, and of a rule of it, beside its text (at most four bytes a character)."""
 
 
 class _Work(NamedTuple):
@@ -42,6 +45,8 @@ class _Verified(NamedTuple):
     issuer: str
     ring: KeyRing
     until_ms: float
+    size: int
+    """Bytes of memory, rather more than less."""
 
 
 class TokenAuthorizer(Authorizer):
@@ -53,6 +58,7 @@ class TokenAuthorizer(Authorizer):
         *,
         anonymous: Grant | None = None,
         verified_tokens_max: int = 100_000,
+        verified_tokens_bytes_max: int = 268_435_456,
         verified_tokens_ms_max: int = 600_000,
         fetch: Fetch | None = None,
         now_ms: Callable[[], float] = lambda: time.time() * 1000,
@@ -60,7 +66,8 @@ class TokenAuthorizer(Authorizer):
         self._anonymous = anonymous
         self._now_ms = now_ms
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
-        self._verified_tokens_max = verified_tokens_max
+        self._verified_bytes = 0
+        self._verified_tokens_max, self._verified_tokens_bytes_max = verified_tokens_max, verified_tokens_bytes_max
         self._verified_tokens_ms_max = verified_tokens_ms_max
         self._thread: ThreadPoolExecutor | None = None
         self._work: list[_Work] = []
@@ -86,11 +93,20 @@ class TokenAuthorizer(Authorizer):
         for name, (_, source) in other._issuers.items():
             source.on_gone = partial(self._withdraw_key, name)
         self._verified.clear()
+        self._verified_bytes = 0
         return []
 
     def _withdraw_key(self, issuer: str, key: str) -> None:
         if self.on_withdrawn is not None:
             self.on_withdrawn(name_source(issuer, key))
+
+    def list_trusted(self) -> list[str]:
+        """Issuers, each with its keys where these stand in a file, as the engine names who vouched for a holder."""
+        trusted = []
+        for name, (_, source) in self._issuers.items():
+            keys = source.list_fingerprints()
+            trusted += [name_source(name, key) for key in ([""] if keys is None else keys)]
+        return trusted
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
         """Issuers whose tokens no longer grant what they did, once: how the connections of each end."""
@@ -138,9 +154,7 @@ class TokenAuthorizer(Authorizer):
             ring = newer
             grant = await self._verify(token, outline, issuer, ring)
         self._check_end(grant)
-        self._verified[digest] = _Verified(grant, issuer.issuer, ring, self._now_ms() + self._verified_tokens_ms_max)
-        if len(self._verified) > self._verified_tokens_max:
-            self._verified.popitem(last=False)
+        self._remember(digest, grant, issuer.issuer, ring)
         return grant
 
     async def stop(self) -> None:
@@ -157,9 +171,23 @@ class TokenAuthorizer(Authorizer):
     def _recall(self, digest: bytes) -> _Verified | None:
         known = self._verified.get(digest)
         if known is not None and known.until_ms <= self._now_ms():
-            del self._verified[digest]
+            self._forget(digest)
             return None
         return known
+
+    def _remember(self, digest: bytes, grant: Grant, issuer: str, ring: KeyRing) -> None:
+        """The oldest go where there is no room."""
+        self._forget(digest)
+        size = _measure(grant)
+        self._verified[digest] = _Verified(grant, issuer, ring, self._now_ms() + self._verified_tokens_ms_max, size)
+        self._verified_bytes += size
+        while len(self._verified) > self._verified_tokens_max or self._verified_bytes > self._verified_tokens_bytes_max:
+            self._forget(next(iter(self._verified)))
+
+    def _forget(self, digest: bytes) -> None:
+        known = self._verified.pop(digest, None)
+        if known is not None:
+            self._verified_bytes -= known.size
 
     def _check_end(self, grant: Grant) -> None:
         if grant.expires_ms is not None and grant.expires_ms <= self._now_ms():
@@ -197,6 +225,15 @@ class TokenAuthorizer(Authorizer):
             self._begin_batch()
 
 
+def _measure(grant: Grant) -> int:
+    texts = (grant.identity, grant.tenant, grant.token_id or "", grant.source or "")
+    return (
+        GRANT_BYTES
+        + 4 * sum(map(len, texts))
+        + sum(RULE_BYTES + (1 if rule.pattern.isascii() else 4) * len(rule.pattern) for rule in grant.rules)
+    )
+
+
 def _find_withdrawn(
     before: dict[str, tuple[IssuerConfig, KeySource]], after: dict[str, tuple[IssuerConfig, KeySource]]
 ) -> list[tuple[str, Code]]:
@@ -204,11 +241,11 @@ def _find_withdrawn(
     found = []
     for name, (issuer, source) in before.items():
         if name not in after:
-            found.append((name, Code.TOKEN_INVALID))
+            found.append((name_source(name, ""), Code.TOKEN_INVALID))
             continue
         found += [(name_source(name, key), Code.TOKEN_INVALID) for key in source.list_gone(after[name][1])]
         if _grants_less(issuer, after[name][0]):
-            found.append((name, Code.TOKEN_EXPIRED))
+            found.append((name_source(name, ""), Code.TOKEN_EXPIRED))
     return found
 
 

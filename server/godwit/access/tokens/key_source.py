@@ -81,6 +81,10 @@ class KeySource:
             raise AuthorizerFailed(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
         return None if self._ring is ring else self._ring
 
+    def list_fingerprints(self) -> list[str] | None:
+        """Of the keys of this issuer's file; None: they come over the network, and may come later."""
+        return [key.fingerprint for key in self._ring.keys] if self._issuer.keys_file and self._ring else None
+
     def list_gone(self, other: KeySource) -> list[str]:
         """Fingerprints of the keys of this issuer's file that are none of the other's."""
         if not (self._issuer.keys_file and other._issuer.keys_file and self._ring and other._ring):
@@ -128,7 +132,7 @@ class KeySource:
             Exception
         ) as error:  # whatever a network and a stranger's file can do: the keys that were, stay until they are old
             why = f"{type(error).__name__}: {error}"
-            read_logger().warning("keys_not_fetched", issuer=self._issuer.issuer, url=self._issuer.keys_url, why=why)
+            read_logger().warning("key_fetch_failed", issuer=self._issuer.issuer, url=self._issuer.keys_url, reason=why)
         finally:
             self._fetching = None
 

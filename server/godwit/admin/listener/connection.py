@@ -1,6 +1,7 @@
 """One connection of the admin port: how long it may take, how many there may be, and what is said of nonsense.
 
-Owns deadlines, the bound on connections and the count of malformed requests; what a good request gets is the application's.
+Owns deadlines, the bound on connections and the count of malformed requests; what a good request gets is the application's. With TLS a
+connection counts from its first byte (handshake.py).
 A connection that has not sent a whole head in time is closed, and at the bound the one that waits longest makes room,
 so that nobody who opens connections and is silent keeps an operator out or takes the journal's descriptors.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
+from typing import Protocol
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -26,6 +28,16 @@ LINE_INTERVAL_S = 1.0
 """At most one line in this time says that requests were malformed."""
 
 
+class Counted(Protocol):
+    """What takes one of the places: a connection, or its handshake."""
+
+    is_busy: bool
+    """It is being answered."""
+
+    def force_close(self) -> None:
+        """Ends it at once."""
+
+
 class Connections:
     """Those that are open now, the one that waits longest first."""
 
@@ -33,7 +45,7 @@ class Connections:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         share = CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else max(4, soft // DESCRIPTORS_SHARE)
         self._max = connections_max or min(CONNECTIONS_MAX, share)
-        self._open: dict[AdminConnection, None] = {}
+        self._open: dict[Counted, None] = {}
         self._line_at = float("-inf")
         self.malformed = 0
         self.evicted = 0
@@ -41,7 +53,7 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, connection: AdminConnection) -> None:
+    def enter(self, connection: Counted) -> None:
         """One more; past the bound the one that waits longest is closed."""
         if len(self._open) >= self._max:
             oldest = next((one for one in self._open if not one.is_busy), next(iter(self._open)))
@@ -50,7 +62,7 @@ class Connections:
             oldest.force_close()
         self._open[connection] = None
 
-    def leave(self, connection: AdminConnection) -> None:
+    def leave(self, connection: Counted) -> None:
         self._open.pop(connection, None)
 
     def wait_again(self, connection: AdminConnection) -> None:
@@ -59,11 +71,17 @@ class Connections:
             self._open[connection] = self._open.pop(connection)
 
     def note_malformed(self, address: str | None, why: str) -> None:
-        """Counts a request that is not HTTP, and logs at most one a second."""
+        """Counts a request that is not HTTP, or a handshake that failed, and logs at most one a second."""
         self.malformed += 1
         if time.monotonic() - self._line_at >= LINE_INTERVAL_S:
             self._line_at = time.monotonic()
-            read_logger().warning("admin_request_malformed", address=address, why=why, count=self.malformed)
+            read_logger().warning("admin_request_malformed", address=address, reason=why, count=self.malformed)
+
+    def close(self) -> None:
+        """Ends what has not sent a request yet; the library ends the others."""
+        for one in [one for one in self._open if not isinstance(one, AdminConnection)]:
+            self.leave(one)
+            one.force_close()
 
     def count(self) -> dict[MetricSpec, float]:
         """For /metrics."""

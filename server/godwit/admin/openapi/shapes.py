@@ -175,7 +175,10 @@ SHAPES: dict[str, Schema] = {
         default=COUNT,
         minimum=COUNT,
         maximum=COUNT,
-        scope={**TEXT, "enum": ["node", "shard", "connection", "subject", "address", "identity", "tenant", "session"]},
+        scope={
+            **TEXT,
+            "enum": ["node", "shard", "connection", "subject", "address", "identity", "tenant", "session", "message"],
+        },
         code=maybe({**TEXT, "description": "What a client is told at it."}),
         code_number=maybe(COUNT),
         sentence=TEXT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ...model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position
+from ...model import Ack, Fields, Gap, GapReason, Interest, Kind, Message, Outcome, Position
 from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
@@ -91,9 +91,34 @@ class BinaryEncoding:
         reply_to = reader.string() if flags & 0x40 else None
         more = reader.byte() if flags & 0x03 == 0x03 else flags & 0x03
         kind = KINDS[more & 0x03]
+        fields = _read_fields(reader) if more & 0x10 else {}
         content = reader.rest()
         facts = (flags & 0x04 != 0, more & 0x04 != 0, more & 0x08 != 0)
-        return Message(subject, content, kind, position, after, time_ms, reply_to, pattern, conflated, *facts)
+        return Message(subject, content, kind, position, after, time_ms, reply_to, pattern, conflated, *facts, fields)
+
+
+def _read_fields(reader: Reader) -> Fields:
+    fields: dict[str, str | bytes | None] = {}
+    for _ in range(reader.varint()):
+        name, type = reader.string(), reader.byte()
+        if type > 2:
+            raise ValueError("a field of an unknown type")
+        fields[name] = reader.string() if type == 0 else reader.sized() if type == 1 else None
+    return fields
+
+
+def _put_fields(writer: Writer, fields: Fields) -> None:
+    writer.varint(len(fields))
+    for name, value in fields.items():
+        writer.string(name)
+        if value is None:
+            writer.byte(2)
+        elif isinstance(value, bytes):
+            writer.byte(1)
+            writer.sized(value)
+        else:
+            writer.byte(0)
+            writer.string(value)
 
 
 def _after(reader: Reader, position: Position | None) -> Position:
@@ -197,8 +222,9 @@ def _publish(command: Publish) -> Writer:
     draft = command.draft
     writer = _begun(0x43, command.id)
     kind = KINDS.index(draft.kind)
+    more = MERGE[draft.merge] | (0x08 if draft.is_removal else 0) | (0x10 if draft.fields else 0)
     writer.byte(
-        (kind if draft.merge is None and not draft.is_removal else 0x03)
+        (0x03 if more else kind)
         | (0x04 if draft.key is not None else 0)
         | (0x08 if draft.reply_to is not None else 0)
         | (0 if draft.guaranteed else 0x10)
@@ -214,8 +240,10 @@ def _publish(command: Publish) -> Writer:
     if command.number is not None:
         writer.varint(command.number)
         writer.varint(command.floor)
-    if draft.merge is not None or draft.is_removal:
-        writer.byte(kind | MERGE[draft.merge] | (0x08 if draft.is_removal else 0))
+    if more:
+        writer.byte(kind | more)
+    if draft.fields:
+        _put_fields(writer, draft.fields)
     writer.rest(draft.content)
     return writer
 

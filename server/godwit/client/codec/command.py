@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ...model import Ack, Kind, Position
+from ...model import Ack, Fields, Kind, Position, size_of_fields
 from ..resume_point import ResumePoint
 
 
@@ -65,7 +65,13 @@ class Draft:
     guaranteed: bool = True
     ack: Ack | None = None
     merge: bool | None = None  # None: as the subject's pattern says
+    fields: Fields = field(default_factory=dict, hash=False)  # None removes one
     is_removal: bool = False  # it removes the subject's snapshot, and has no content
+
+    @property
+    def fields_bytes(self) -> int:
+        """About what its fields take in memory."""
+        return size_of_fields(self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,17 @@ Command: TypeAlias = Connect | Subscribe | Unsubscribe | Publish | Ping | Watch 
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_check_json = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str).decode
+
+
 class JsonText(str):
-    """JSON that is already written: it travels as it stands, and a number or a blank in it stays as it is."""
+    """JSON that is already written. It is sent unchanged, whitespace and digits included. `publish` refuses text that is not
+    JSON, because it would break or change other commands of the frame.
+    """
 
 
 def content_of(content: object) -> tuple[Kind, bytes]:
@@ -110,11 +125,13 @@ def content_of(content: object) -> tuple[Kind, bytes]:
 
     Raises TypeError or ValueError for what JSON cannot hold.
     """
-    if isinstance(content, bytes | bytearray | memoryview):
-        return Kind.BYTES, bytes(content)
     try:
+        if isinstance(content, bytes | bytearray | memoryview):
+            return Kind.BYTES, bytes(content)
         if isinstance(content, JsonText):
-            return Kind.JSON, content.encode()
+            written = content.encode()
+            _check_json(content)
+            return Kind.JSON, written
         if isinstance(content, str):
             return Kind.TEXT, content.encode()
         return Kind.JSON, _dumps(content).encode()
@@ -123,4 +140,5 @@ def content_of(content: object) -> tuple[Kind, bytes]:
     except RecursionError:
         raise ValueError("content is nested too deep to be written as JSON") from None
     except (TypeError, ValueError) as error:
-        raise type(error)(f"content: {error}") from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError  # one of the user's may take other arguments
+        raise kind(f"content: {error}") from None

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...errors import PositionInvalid
-from ...model import Ack, Gap, GapReason, Interest, Kind, Message, Outcome, Position
+from ...model import Ack, Fields, Gap, GapReason, Interest, Kind, Message, Outcome, Position
 from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
@@ -39,6 +39,8 @@ class _Read(msgspec.Struct, omit_defaults=True):
     snapshot: bool = False
     merge: bool = False
     removed: bool = False
+    fields: dict[str, str | None] | None = None
+    fields_bytes: dict[str, str] | None = None
     conflated: int = 0
     after: str | None = None
     id: int | str | None = None
@@ -146,6 +148,8 @@ def _publish(command: Publish) -> bytes:
         written["retain"] = draft.retain
     if draft.merge is not None:
         written["merge"] = draft.merge
+    if draft.fields:
+        _put_fields(written, draft.fields)
     if not draft.guaranteed:
         written["guaranteed"] = False
     if command.number is not None:
@@ -158,6 +162,15 @@ def _publish(command: Publish) -> bytes:
         if value is not None:
             written[name] = value
     return _to_json(written)
+
+
+def _put_fields(written: dict[str, object], fields: Fields) -> None:
+    texts = {name: value for name, value in fields.items() if not isinstance(value, bytes)}
+    encoded = {name: base64.b64encode(value).decode() for name, value in fields.items() if isinstance(value, bytes)}
+    if texts:
+        written["fields"] = texts
+    if encoded:
+        written["fields_bytes"] = encoded
 
 
 def _told(read: _Read) -> Told | None:
@@ -222,7 +235,13 @@ def _message(read: _Read, subject: str) -> Message:
         read.snapshot,
         read.merge,
         read.removed,
+        {} if read.fields is None and read.fields_bytes is None else _fields(read),
     )
+
+
+def _fields(read: _Read) -> Fields:
+    decoded = {name: base64.b64decode(value, validate=True) for name, value in (read.fields_bytes or {}).items()}
+    return {**(read.fields or {}), **decoded}
 
 
 def _position(text: str | None) -> Position | None:

@@ -42,13 +42,16 @@ class Reader:
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
-    def string(self) -> str:
+    def sized(self) -> bytes:
         size = self.varint()
         start = self._at
         self._at = end = start + size
         if end > len(self._frame):
             raise ValueError("a frame that is cut short")
-        return self._frame[start:end].decode()
+        return self._frame[start:end]
+
+    def string(self) -> str:
+        return self.sized().decode()
 
     def position(self) -> Position:
         return Position(self.varint(), self.varint())

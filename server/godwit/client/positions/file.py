@@ -39,7 +39,7 @@ class PositionFile(MutableMapping[str, object]):
         try:
             await self.lease.acquire()
         except OSError as error:
-            log.warning("%s has no lease, and two processes that use it would not notice: %s", self._path, error)
+            log.warning("%s has no lease: use by a second process would not be noticed: %s", self._path, error)
         except BaseException:
             self._users -= 1
             raise

@@ -37,19 +37,19 @@ class Lease:
     async def acquire(self) -> None:
         """Take it, waiting for one that may be void; raises PositionFileHeld where its owner lives, else OSError."""
         self._lost = None
-        until, void_at, seen = time.monotonic() + VOID_S, 0.0, None
+        until, void_at, seen, is_alive = time.monotonic() + VOID_S, 0.0, None, False
         while not self._create():
             holder = self._read()
             if holder is None:
                 continue  # released between the two looks
             now = time.monotonic()
             if holder != seen:
-                seen, void_at = holder, now + VOID_S
+                is_alive, seen, void_at = seen is not None, holder, now + VOID_S
             if now >= void_at:
                 self._write()  # where two do this at once, the first save of the one that lost tells it
                 self.is_held = True
                 return
-            if now >= until and void_at > until + LOOK_S:
+            if now >= until and is_alive:
                 raise self._held_by(holder)
             await asyncio.sleep(LOOK_S)
 

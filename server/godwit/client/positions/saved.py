@@ -69,7 +69,7 @@ class SavedPositions:
             try:
                 self._positions.lease.renew()
             except OSError as error:
-                log.warning("the lease on the positions was not renewed, trying again: %s", error)
+                log.warning("could not renew the lease on the positions, retrying: %s", error)
 
     async def save_every(self, seconds: float) -> None:
         while True:
@@ -93,7 +93,7 @@ class SavedPositions:
         if self._has_failed:
             return
         self._has_failed = True
-        log.error("positions were not saved, trying again", exc_info=error)
+        log.error("could not save positions, retrying", exc_info=error)
         try:
             if self._on_failed is not None:
                 self._on_failed(error)

@@ -111,11 +111,53 @@ class LocalTime(Struct, forbid_unknown_fields=True):
     local: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?\Z")]
 
 
+HeaderName = Annotated[
+    str, Meta(pattern=r"^(?i:(?!host\Z|content-|transfer-|connection\Z|te\Z|upgrade\Z))[A-Za-z0-9-]{1,64}\Z")
+]
+HeaderValue = Annotated[str, Meta(pattern=r"^[\x20-\x7e]{0,2048}\Z")]
+
+
+class Attachment(Struct, forbid_unknown_fields=True):
+    """A file of an e-mail; `content` is base64."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f/\\]+\Z")]
+    content: Annotated[str, Meta(max_length=1_000_000, pattern=r"^[A-Za-z0-9+/]*={0,2}\Z")]
+    type: Annotated[str, Meta(max_length=100, pattern=r"^(?!message/|multipart/)[a-z]+/[a-z0-9.+-]+\Z")] = (
+        "application/octet-stream"
+    )
+
+
+MailAddress = Annotated[str, Meta(min_length=3, max_length=254)]
+MailHeader = Annotated[
+    str,
+    Meta(pattern=r"^(?i:X-[A-Za-z0-9-]{1,60}|List-Id|References|In-Reply-To|Importance|Precedence|Feedback-ID)\Z"),
+]
+
+
+class EmailOverride(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What an e-mail has of its own; `subject`, `text` and `html` go before those of a template."""
+
+    subject: Annotated[str, Meta(max_length=1_000)] | None = None
+    text: Annotated[str, Meta(max_length=100_000)] | None = None
+    html: Annotated[str, Meta(max_length=250_000)] | None = None
+    cc: Annotated[list[MailAddress], Meta(max_length=10)] = []
+    reply_to: MailAddress | None = None
+    headers: Annotated[dict[MailHeader, HeaderValue], Meta(max_length=20)] = {}
+    attachments: Annotated[list[Attachment], Meta(max_length=10)] = []
+
+
+class Override(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What one channel has of its own."""
+
+    email: EmailOverride | None = None
+
+
 class NotificationBody(Struct, forbid_unknown_fields=True):
     """One notification."""
 
     to: Recipients
     content: Content
+    override: Override | None = None
     policy: Literal["all"] | Policy = "all"
     category: Name | None = None
     critical: bool = False
@@ -199,23 +241,20 @@ class KeyBody(Struct, forbid_unknown_fields=True):
 
 
 class TenantBody(Struct, forbid_unknown_fields=True):
-    """A tenant's quotas; None: they stay as they are."""
+    """A tenant's quotas, and whether connections of its receivers are recorded; None: they stay as they are."""
 
     quotas: Quotas | None = None
+    presence: bool | None = None
 
 
 class ReplayBody(Struct, forbid_unknown_fields=True):
-    """Which dead letters are sent again."""
+    """Which dead letters are sent again. Those whose outcome is unknown may have arrived, and are sent only with that `state`."""
 
-    reason: Name | None = None
+    channel: Channel | None = None
+    state: Literal["failed", "unknown"] = "failed"
+    reason: Annotated[str, Meta(max_length=128)] | None = None
     notification: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
-
-
-HeaderName = Annotated[
-    str, Meta(pattern=r"^(?i:(?!host\Z|content-|transfer-|connection\Z|te\Z|upgrade\Z))[A-Za-z0-9-]{1,64}\Z")
-]
-HeaderValue = Annotated[str, Meta(pattern=r"^[\x20-\x7e]{0,2048}\Z")]
 
 
 class FormatBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -252,10 +291,11 @@ class PreviewBody(Struct, forbid_unknown_fields=True):
 
 
 class MarkBody(Struct, forbid_unknown_fields=True):
-    """What a receiver did with items: those listed, or all up to a position."""
+    """What a receiver did with items: those at positions, those of notifications, or all up to a position."""
 
     mark: Literal["delivered", "seen", "read", "unread", "archived", "unarchived", "confirmed"]
     items: Annotated[list[str], Meta(max_length=1_000)] | None = None
+    ids: Annotated[list[str], Meta(max_length=1_000)] | None = None
     up_to: str | None = None
 
 
@@ -308,5 +348,5 @@ def _check_depth(value: object, left: int) -> None:
 
 
 def _point(where: str) -> str:
-    """msgspec's path as a JSON pointer: `.to.receivers[0]` becomes /to/receivers/0."""
-    return where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
+    """msgspec's path as a JSON pointer: `.to.receivers[0]` becomes /to/receivers/0. It does not name the keys of objects (`[...]`)."""
+    return where.replace("[...]", "").rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")

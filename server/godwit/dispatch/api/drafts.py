@@ -5,13 +5,15 @@ Pure. What only the store knows (whether receivers and groups exist, and the def
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from ...config.dispatch_email import is_email
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..content.templates import Rendered
@@ -20,8 +22,10 @@ from ..model import Options, Priority, Step
 from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
 from ..stores.sqlite.receivers import ADDRESS_PREFIX
-from .bodies import LocalTime, NewReceiver, NotificationBody, Policy, Recipients
+from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .receivers import check_receiver
+
+ATTACHMENTS_BYTES_MAX = 700_000
 
 
 def make_draft(
@@ -37,6 +41,9 @@ def make_draft(
 ) -> Draft:
     """What is accepted; raises RequestRefused."""
     to = _read_recipients(body.to, limits)
+    if not to.is_single and body.override is not None and body.override.email is not None and body.override.email.cc:
+        detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/override/email/cc")
     due_ms, last_ms, local = _read_time(body.send_at, limits, now_ms)
     begin_ms = last_ms or now_ms
     expires_ms = begin_ms + (limits.expires_ms if body.expires_s is None else body.expires_s * 1_000)
@@ -68,18 +75,8 @@ def make_draft(
         options,
         begin_ms if body.expires_s is None else None,
         to.address,
-        tuple(_list_rows(rendered)),
+        tuple(list_rows(rendered, body.override)),
     )
-
-
-def _list_rows(rendered: Sequence[Rendered]) -> Iterator[tuple[str, str, bytes]]:
-    """Channel, locale and content of each; the default is stored with the notification."""
-    for number, one in enumerate(rendered):
-        locale = one.locale if number else ""
-        if number:
-            yield "", locale, one.content
-        if one.email:
-            yield "email", locale, one.email
 
 
 class _Recipients(NamedTuple):
@@ -157,3 +154,49 @@ def _read_steps(policy: str | Policy) -> tuple[Step, ...]:
     if len({step.channel for step in steps}) != len(steps):
         raise RequestRefused(DispatchCode.REQUEST_INVALID, "a channel stands twice", pointer="/policy")
     return steps
+
+
+def list_rows(rendered: Sequence[Rendered], override: Override | None) -> Iterator[tuple[str, str, bytes]]:
+    """Channel, locale and content of what is stored beside the default content; raises RequestRefused."""
+    own = _read_email(None if override is None else override.email)
+    for number, one in enumerate(rendered):
+        locale = one.locale if number else ""
+        if number:
+            yield "", locale, one.content
+        if one.email or own:
+            yield "email", locale, _join(one.email, own)
+    if own and not rendered:
+        yield "email", "", _join(b"", own)
+
+
+def _join(email: bytes, own: dict[str, Any]) -> bytes:
+    return (
+        msgspec.json.encode({**msgspec.json.decode(email), **own})
+        if email and own
+        else email or msgspec.json.encode(own)
+    )
+
+
+def _read_email(given: EmailOverride | None) -> dict[str, Any]:
+    if given is None:
+        return {}
+    where = "/override/email"
+    addresses = [(f"{where}/cc/{number}", value) for number, value in enumerate(given.cc)]
+    addresses += [(f"{where}/reply_to", given.reply_to)] if given.reply_to is not None else []
+    for pointer, value in addresses:
+        if not is_email(value):
+            raise RequestRefused(
+                DispatchCode.REQUEST_INVALID, f"{value!r:.100} is not an e-mail address", pointer=pointer
+            )
+    size = 0
+    for number, attachment in enumerate(given.attachments):
+        try:
+            size += len(base64.b64decode(attachment.content, validate=True))
+        except ValueError as error:
+            pointer = f"{where}/attachments/{number}/content"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "the content is not base64", pointer=pointer) from error
+    if size > ATTACHMENTS_BYTES_MAX:
+        detail = f"the attachments have {size:,} bytes: expected at most {ATTACHMENTS_BYTES_MAX:,} together"
+        raise RequestRefused(DispatchCode.REQUEST_TOO_BIG, detail, pointer=f"{where}/attachments")
+    fields: dict[str, Any] = msgspec.to_builtins(given)
+    return fields

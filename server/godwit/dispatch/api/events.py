@@ -22,7 +22,7 @@ from ..tokens import SigningKey
 from .answers import answer
 from .bodies import ReplayEventsBody, WebhookBody, read_body
 from .keys import KeyRing
-from .requests import read_name, read_number
+from .requests import read_bytes, read_name, read_number
 from .waiters import Waiters
 
 EVENTS_PAGE_MAX = 500
@@ -104,7 +104,7 @@ class EventApi:
 
     async def put_webhook(self, request: web.Request) -> web.Response:
         tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
-        body, _ = read_body(await request.read(), WebhookBody)
+        body, _ = read_body(await read_bytes(request), WebhookBody)
         types = _read_types(body.types)
         try:
             self._check_address("webhook", body.url)
@@ -140,7 +140,7 @@ class EventApi:
 
     async def replay_webhook(self, request: web.Request) -> web.Response:
         tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
-        body, _ = read_body(await request.read(), ReplayEventsBody)
+        body, _ = read_body(await read_bytes(request), ReplayEventsBody)
         if not await self._store.writer.run(lambda connection: hooks.replay(connection, tenant, name, body.after)):
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
         return answer({"id": name, "after": body.after}, 202)

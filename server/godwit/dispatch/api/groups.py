@@ -13,7 +13,7 @@ from .answers import answer
 from .bodies import ImportedSubscription, VersionBody, read_body
 from .keys import KeyRing
 from .lines import Import
-from .requests import read_name, read_number
+from .requests import read_bytes, read_name, read_number
 
 
 class GroupApi:
@@ -44,7 +44,7 @@ class GroupApi:
         found = await self._store.reader.run(lambda connection: groups.count_group(connection, tenant, name))
         if found is None:
             raise RequestRefused(DispatchCode.GROUP_MISSING)
-        return answer({"id": name, "version": found[0], "receivers": found[1]})
+        return answer({"id": name, "version": found[0], "receivers": found[1], "last_version": found[2]})
 
     async def delete(self, request: web.Request) -> web.Response:
         tenant, name = await self._read_names(request, "manage")
@@ -98,7 +98,7 @@ class GroupApi:
 
     async def set_version(self, request: web.Request) -> web.Response:
         tenant, name = await self._read_names(request, "manage")
-        body, _ = read_body(await request.read(), VersionBody)
+        body, _ = read_body(await read_bytes(request), VersionBody)
         if not await self._store.writer.run(
             lambda connection: groups.set_version(connection, tenant, name, body.version)
         ):

@@ -17,12 +17,13 @@ from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..model import Flag, InboxItem
 from ..pure.items import parse_position, show_head, show_item
+from ..pure.subjects import inbox_subject
 from ..stores.sqlite import inbox
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer
 from .bodies import MarkBody, read_body
-from .requests import read_number
+from .requests import read_bytes, read_number
 from .waiters import Waiters
 
 MARKS: dict[str, tuple[int, int]] = {
@@ -34,6 +35,16 @@ MARKS: dict[str, tuple[int, int]] = {
     "confirmed": (Flag.CONFIRMED | Flag.SEEN, 0),
 }
 """What each mark sets and clears."""
+
+_GONE = Flag.ARCHIVED | Flag.RECALLED
+STATES: dict[str, inbox.Filter] = {
+    "": inbox.Filter(),
+    "active": inbox.Filter(without=_GONE),
+    "unread": inbox.Filter(without=_GONE | Flag.READ),
+    "read": inbox.Filter(Flag.READ, _GONE),
+    "archived": inbox.Filter(Flag.ARCHIVED, Flag.RECALLED),
+}
+"""What each `state` lists; without one, everything."""
 
 
 class InboxApi:
@@ -60,12 +71,18 @@ class InboxApi:
     async def get(self, request: web.Request) -> web.Response:
         owner = read_owner(request, self._signing)
         limit = min(read_number(request, "limit", 50), self._limits.inbox_page_items_max) or 1
+        if "before" in request.query and ("after" in request.query or "wait" in request.query):
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "before goes with neither after nor wait")
         if "before" in request.query:
             _, before = self._read_position(request, "before")
+            shown = read_filter(request)
             found = await self._store.reader.run(
-                lambda connection: inbox.fetch_before(connection, *owner, before, limit)
+                lambda connection: inbox.fetch_before(connection, *owner, before, limit, shown)
             )
-            return self._show(found)
+            return self._show(found, owner)
+        if given := [field for field in ("state", "category") if field in request.query]:
+            detail = f"{given[0]} goes with before: changes after a position are those of all items"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
         wait_ms = min(read_number(request, "wait") * 1_000, self._limits.inbox_wait_ms_max)
         position = self._read_position(request, "after") if "after" in request.query else (0, 0)
         event = self._waiters.enter(owner) if wait_ms else None
@@ -77,7 +94,7 @@ class InboxApi:
         finally:
             if event is not None:
                 self._waiters.leave(owner, event)
-        return self._show(found)
+        return self._show(found, owner)
 
     async def get_counts(self, request: web.Request) -> web.Response:
         owner = read_owner(request, self._signing)
@@ -88,15 +105,18 @@ class InboxApi:
 
     async def mark(self, request: web.Request) -> web.Response:
         owner = read_owner(request, self._signing)
-        body, _ = read_body(await request.read(), MarkBody)
-        if (body.items is None) == (body.up_to is None):
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected exactly one of items and up_to")
+        body, _ = read_body(await read_bytes(request), MarkBody)
+        if sum(given is not None for given in (body.items, body.ids, body.up_to)) != 1:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected exactly one of items, ids and up_to")
         head = await self._store.reader.run(lambda connection: inbox.read_head(connection, *owner))
         if head is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         seqs = [self._read_seq(text, head[1].epoch) for text in body.items or ()]
         up_to = None if body.up_to is None else self._read_seq(body.up_to, head[1].epoch)
+        chosen = inbox.Chosen(seqs, body.ids or (), up_to)
         if body.mark == "delivered":
+            if body.ids is not None:
+                raise RequestRefused(DispatchCode.REQUEST_INVALID, "delivered takes items or up_to", pointer="/ids")
             await self._store.writer.run(
                 lambda connection: inbox.confirm(
                     connection, *owner, max(seqs, default=0) if up_to is None else up_to, now_ms()
@@ -104,9 +124,8 @@ class InboxApi:
             )
             return answer(show_head(head[1]))
         sets, clears = MARKS[body.mark]
-        chosen = None if up_to is not None else seqs
         marked = await self._store.writer.run(
-            lambda connection: inbox.mark(connection, *owner, chosen, up_to, sets, clears, now_ms(), body.mark)
+            lambda connection: inbox.mark(connection, *owner, chosen, sets, clears, now_ms(), body.mark)
         )
         if marked is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
@@ -120,10 +139,14 @@ class InboxApi:
             found = await self._store.reader.run(lambda connection: inbox.fetch_after(connection, *owner, 0, limit))
         return found
 
-    def _show(self, found: inbox.Fetched | None) -> web.Response:
+    def _show(self, found: inbox.Fetched | None, owner: tuple[str, str]) -> web.Response:
         if found is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
-        shown: dict[str, Any] = {**show_head(found.head), "complete": found.is_complete}
+        shown: dict[str, Any] = {
+            **show_head(found.head),
+            "complete": found.is_complete,
+            "subject": inbox_subject(*owner),
+        }
         return answer({**shown, "items": [show_item(item) for item in found.items]})
 
     def _read_position(self, request: web.Request, field: str) -> tuple[int, int]:
@@ -137,6 +160,15 @@ class InboxApi:
         if position is None:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected positions, such as 7.42")
         return position[1] if position[0] == epoch else 0
+
+
+def read_filter(request: web.Request) -> inbox.Filter:
+    """Which items `state` and `category` ask for; raises RequestRefused."""
+    state = request.query.get("state", "")
+    if state not in STATES:
+        expected = ", ".join(name for name in STATES if name)
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, f"unknown state {state[:40]!r}: expected one of {expected}")
+    return STATES[state]._replace(category=request.query.get("category", ""))
 
 
 def read_owner(request: web.Request, signing: SigningKey) -> tuple[str, str]:

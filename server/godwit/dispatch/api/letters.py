@@ -10,13 +10,15 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
-from ..model import DeliveryKey, InboxItem
+from ..model import DeliveryKey, InboxItem, State
+from ..pure.items import is_number
 from ..stores.sqlite import ending
 from ..stores.sqlite.inbox import recall_some
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
 from .keys import KeyRing
+from .requests import read_bytes
 
 LETTERS_PAGE = 500
 
@@ -82,12 +84,17 @@ class LetterApi:
     async def replay(self, request: web.Request) -> web.Response:
         """At most `limit` of them at once, so that a replay has a rate."""
         tenant = await self._keys.read_live(request, "send")
-        body, _ = read_body(await request.read() or b"{}", ReplayBody)
+        body, _ = read_body(await read_bytes(request) or b"{}", ReplayBody)
         now_ms = time.time_ns() // 1_000_000
         expires_ms = now_ms + self._limits.expires_ms
         count = await self._store.writer.run(
             lambda connection: ending.replay(
-                connection, tenant, body.reason, body.notification, body.limit, now_ms, expires_ms
+                connection,
+                tenant,
+                ending.Replayed(State[body.state.upper()], body.channel, body.reason, body.notification),
+                body.limit,
+                now_ms,
+                expires_ms,
             )
         )
         return answer({"replayed": count}, 202)
@@ -97,6 +104,6 @@ def _read_cursor(text: str) -> DeliveryKey:
     """The delivery that the last page ended with; raises RequestRefused."""
     parts = text.split(".")
     numbers = [part for number, part in enumerate(parts) if number != 2]
-    if len(parts) != 4 or not all(part.isascii() and part.isdigit() and len(part) <= 18 for part in numbers):
+    if len(parts) != 4 or not all(map(is_number, numbers)):
         raise RequestRefused(DispatchCode.REQUEST_INVALID, "after must be what the last answer named as after")
     return DeliveryKey(int(parts[0]), int(parts[1]), parts[2], int(parts[3]))

@@ -1,6 +1,7 @@
 """Imports: NDJSON of any length, line by line, with every rejected line named by number and code.
 
-A chunk of lines is one unit of the store. An import that breaks off goes on with `?after_line=`, or starts again: lines that are there
+A part of at most `PART_LINES` lines and about `PART_BYTES` bytes is one unit of the store.
+An import that breaks off goes on with `?after_line=`, or starts again: lines that are there
 already change nothing.
 """
 
@@ -14,22 +15,25 @@ from aiohttp import web
 from ..codes import DISPATCH_CODES, DispatchCode
 from ..errors import RequestRefused
 from .bodies import read_body
+from .requests import read_parts
 
-CHUNK_LINES = 500
+PART_LINES = 1_000
+PART_BYTES = 1_000_000
+"""Accepts wait for one part: a line may have 64 KiB."""
 LINE_BYTES_MAX = 65_536
 REJECTED_SHOWN_MAX = 1_000
 T = TypeVar("T")
 
 
 class Import(Generic[T]):
-    """One import. `store` takes a chunk of (line number, row); it may call `reject` for rows."""
+    """One import. `store` takes a part of (line number, row); it may call `reject` for rows."""
 
     def __init__(self, kind: type[T], store: Callable[[list[tuple[int, T]]], Awaitable[None]]) -> None:
         self._kind, self._store = kind, store
-        self._chunk: list[tuple[int, T]] = []
+        self._part: list[tuple[int, T]] = []
         self._rejected: list[dict[str, Any]] = []
         self._rejected_count = 0
-        self._lines = 0
+        self._lines = self._bytes = 0
 
     async def run(self, request: web.Request, after_line: int) -> dict[str, Any]:
         """Reads the whole body; what it came to."""
@@ -37,7 +41,7 @@ class Import(Generic[T]):
             self._lines += 1
             if self._lines > after_line and line.strip():
                 self._take(line)
-            if len(self._chunk) >= CHUNK_LINES:
+            if len(self._part) >= PART_LINES or self._bytes >= PART_BYTES:
                 await self._flush()
         await self._flush()
         return {"lines": self._lines, "rejected_count": self._rejected_count, "rejected": self._rejected}
@@ -53,20 +57,21 @@ class Import(Generic[T]):
         try:
             if len(line) > LINE_BYTES_MAX:
                 raise RequestRefused(DispatchCode.REQUEST_TOO_BIG, f"the line is longer than {LINE_BYTES_MAX:,} bytes")
-            self._chunk.append((self._lines, read_body(line, self._kind)[0]))
+            self._part.append((self._lines, read_body(line, self._kind)[0]))
+            self._bytes += len(line)
         except RequestRefused as refused:
             self.reject(self._lines, refused.code, refused.detail, refused.pointer)
 
     async def _flush(self) -> None:
-        if self._chunk:
-            chunk, self._chunk = self._chunk, []
-            await self._store(chunk)
+        if self._part:
+            part, self._part, self._bytes = self._part, [], 0
+            await self._store(part)
 
 
 async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
     """The lines of a body; of one that is too long no more than shows that it is."""
     line = bytearray()
-    async for part in request.content.iter_chunked(65_536):
+    async for part in read_parts(request):
         pieces = part.split(b"\n")
         for number, piece in enumerate(pieces):
             if len(line) <= LINE_BYTES_MAX:

@@ -26,7 +26,7 @@ from .bodies import Name, NotificationBody, read_body, read_json, read_value
 from .drafts import make_draft
 from .keys import Caller, KeyRing
 from .rates import AcceptRates
-from .requests import read_name, read_number
+from .requests import read_bytes, read_name, read_number
 from .templates import render_content
 
 DELIVERIES_PAGE = 500
@@ -104,7 +104,7 @@ class NotificationApi:
         return answer({"deliveries": [row._asdict() for row in rows], "after": following})
 
     async def _accept(self, request: web.Request, caller: Caller, name: str) -> web.Response:
-        body, fingerprint = read_body(await request.read(), NotificationBody)
+        body, fingerprint = read_body(await read_bytes(request), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
         await self._rates.take(caller.tenant)
         draft = await self._make_draft(caller, name, body, fingerprint, now_ms)
@@ -138,7 +138,7 @@ class NotificationApi:
         caller = await self._keys.read_request(request, "send")
         now_ms = time.time_ns() // 1_000_000
         results: list[Draft | dict[str, Any]] = []
-        items = read_items(await request.read(), self._limits.batch_notifications_max)
+        items = read_items(await read_bytes(request), self._limits.batch_notifications_max)
         await self._rates.take(caller.tenant, len(items))
         for item in items:
             try:
@@ -167,7 +167,7 @@ class NotificationApi:
     async def check(self, request: web.Request) -> web.Response:
         """What would happen, without its happening."""
         caller = await self._keys.read_request(request, "send")
-        body, fingerprint = read_body(await request.read(), NotificationBody)
+        body, fingerprint = read_body(await read_bytes(request), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
         draft = await self._make_draft(caller, "", body, fingerprint, now_ms)
         found = await self._store.reader.run(lambda connection: check_draft(connection, draft, self._channels, now_ms))

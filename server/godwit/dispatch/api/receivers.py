@@ -15,13 +15,14 @@ from ..content.renderer import Renderer, Source
 from ..errors import RequestRefused
 from ..pure.quiet import find_zone
 from ..stores.sqlite import receivers
+from ..stores.sqlite.manage import presence
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer
 from .bodies import AddressBody, ImportedReceiver, ReceiverBody, read_body
 from .keys import KeyRing
 from .lines import Import
-from .requests import read_name, read_number
+from .requests import read_bytes, read_name, read_number
 
 
 class ReceiverApi:
@@ -35,7 +36,9 @@ class ReceiverApi:
         signing: SigningKey,
         check_address: Callable[[str, str], None],
         renderer: Renderer,
+        is_connected: Callable[[str, str], bool],
     ) -> None:
+        self._is_connected = is_connected
         self._store, self._keys, self._limits = store, keys, limits
         self._signing, self._check_address, self._renderer = signing, check_address, renderer
 
@@ -54,7 +57,7 @@ class ReceiverApi:
     async def put(self, request: web.Request) -> web.Response:
         tenant = await self._keys.read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
-        body, _ = read_body(await request.read() or b"{}", ReceiverBody)
+        body, _ = read_body(await read_bytes(request) or b"{}", ReceiverBody)
         check_receiver(body)
         attributes, now_ms = msgspec.json.encode(body), time.time_ns() // 1_000_000
         is_new = await self._store.writer.run(
@@ -70,7 +73,9 @@ class ReceiverApi:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         row, addresses = found
         shown = [{"id": one.name, "channel": one.channel, "value": one.value, "state": one.state} for one in addresses]
-        return answer({"id": row.name, **msgspec.json.decode(row.attributes), "addresses": shown})
+        is_wanted, seen_ms = await self._store.reader.run(lambda connection: presence.read(connection, tenant, name))
+        seen = {"connected": self._is_connected(tenant, name), "last_seen_ms": seen_ms} if is_wanted else {}
+        return answer({"id": row.name, **msgspec.json.decode(row.attributes), "addresses": shown, **seen})
 
     async def delete(self, request: web.Request) -> web.Response:
         tenant = await self._keys.read_tenant(request, "manage")
@@ -83,7 +88,7 @@ class ReceiverApi:
     async def put_address(self, request: web.Request) -> web.Response:
         tenant = await self._keys.read_tenant(request, "manage")
         receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
-        body, _ = read_body(await request.read(), AddressBody)
+        body, _ = read_body(await read_bytes(request), AddressBody)
         self._check_address(body.channel, body.value)
         form = await self._read_format(body)
         row = await self._store.writer.run(

@@ -1,12 +1,22 @@
-"""Names and numbers of a request's path and query, checked."""
+"""What a request brings, checked: names of its path, numbers of its query, and its body.
+
+A body must arrive in time. Only the time that the client takes counts, not what the store needs meanwhile.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
 
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
+from ..pure.items import is_number
+
+BODY_S = web.AppKey("body_s", float)
+"""How long a body may take, or an import may pause."""
 
 
 def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
@@ -24,6 +34,28 @@ def read_number(request: web.Request, field: str, default: int = 0) -> int:
     text = request.query.get(field)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+    if not is_number(text):
         raise RequestRefused(DispatchCode.REQUEST_INVALID, f"{field} must be a whole number")
     return int(text)
+
+
+async def read_bytes(request: web.Request) -> bytes:
+    """The whole body; raises RequestRefused if it does not arrive in time."""
+    try:
+        async with asyncio.timeout(request.config_dict[BODY_S]):
+            return await request.read()
+    except TimeoutError as error:
+        raise RequestRefused(DispatchCode.BODY_TIMEOUT) from error
+
+
+async def read_parts(request: web.Request) -> AsyncIterator[bytes]:
+    """The body as it arrives; raises RequestRefused if the next part does not arrive in time."""
+    while True:
+        try:
+            async with asyncio.timeout(request.config_dict[BODY_S]):
+                part = await request.content.readany()
+        except TimeoutError as error:
+            raise RequestRefused(DispatchCode.BODY_TIMEOUT) from error
+        if not part:
+            return
+        yield part

@@ -19,7 +19,7 @@ from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import Content, PreviewBody, TemplateBody, read_body
 from .keys import KeyRing
-from .requests import read_name, read_number
+from .requests import read_bytes, read_name, read_number
 
 
 class TemplateApi:
@@ -53,7 +53,7 @@ class TemplateApi:
     async def put(self, request: web.Request) -> web.Response:
         """Stores a version, once it is known to be Liquid."""
         tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "template", self._limits)
-        body, _ = read_body(await request.read(), TemplateBody)
+        body, _ = read_body(await read_bytes(request), TemplateBody)
         if DEFAULT not in body.locales:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected a locale `default`", pointer="/locales")
         variables = await list_variables(self._renderer, body.locales)
@@ -71,7 +71,7 @@ class TemplateApi:
 
     async def preview(self, request: web.Request) -> web.Response:
         tenant, name = await self._keys.read_tenant(request, "read"), read_name(request, "template", self._limits)
-        body, _ = read_body(await request.read() or b"{}", PreviewBody)
+        body, _ = read_body(await read_bytes(request) or b"{}", PreviewBody)
         row = await self._find(tenant, name, body.version)
         rendered = await render_row(self._renderer, row, body.data)
         locale = choose_locale(body.locale, [one.locale for one in rendered]) or DEFAULT

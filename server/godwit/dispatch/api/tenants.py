@@ -5,6 +5,9 @@ A key is shown once, when it is made; afterwards it is known by its id, the begi
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
+
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
@@ -12,19 +15,29 @@ from ..clock import now_ms
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..stores.sqlite import tenants
+from ..stores.sqlite.manage import presence
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import KeyBody, TenantBody, read_body
 from .keys import KeyRing, digest_key, make_key
 from .rates import AcceptRates
-from .requests import read_name
+from .requests import read_bytes, read_name
 
 
 class TenantApi:
     """The handlers."""
 
-    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits, rates: AcceptRates) -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        keys: KeyRing,
+        limits: DispatchLimits,
+        rates: AcceptRates,
+        begin_presence: Callable[[str], None],
+    ) -> None:
+        """`begin_presence` is called for a tenant that asks for who is connected."""
         self._store, self._keys, self._limits, self._rates = store, keys, limits, rates
+        self._begin_presence = begin_presence
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
@@ -32,16 +45,18 @@ class TenantApi:
             web.get("/v1/tenants/{tenant}", self.get_tenant, allow_head=False),
             web.post("/v1/keys", self.post_key),
             web.get("/v1/keys", self.list_keys, allow_head=False),
-            web.delete("/v1/keys/{key}", self.delete_key),
+            web.delete("/v1/keys/{id}", self.delete_key),
         ]
 
     async def put_tenant(self, request: web.Request) -> web.Response:
         await self._keys.read_request(request, "operator")
         name = read_name(request, "tenant", self._limits)
-        body, _ = read_body(await request.read() or b"{}", TenantBody)
-        is_new = await self._store.writer.run(lambda connection: tenants.put_tenant(connection, name, body.quotas))
+        body, _ = read_body(await read_bytes(request) or b"{}", TenantBody)
+        is_new = await self._store.writer.run(lambda connection: put_whole(connection, name, body))
         if body.quotas is not None:
             self._rates.set(name, body.quotas.accepts_per_s)
+        if body.presence:
+            self._begin_presence(name)
         return answer({"id": name}, 201 if is_new else 200)
 
     async def get_tenant(self, request: web.Request) -> web.Response:
@@ -50,11 +65,12 @@ class TenantApi:
         found = await self._store.reader.run(lambda connection: tenants.read_tenant(connection, name, now_ms()))
         if found is None or (name != caller.tenant and "operator" not in caller.scopes):
             raise RequestRefused(DispatchCode.TENANT_MISSING)
-        return answer({"id": name, "quotas": found[0], "usage": found[1]._asdict()})
+        is_wanted = await self._store.reader.run(lambda connection: presence.is_wanted(connection, name))
+        return answer({"id": name, "quotas": found[0], "presence": is_wanted, "usage": found[1]._asdict()})
 
     async def post_key(self, request: web.Request) -> web.Response:
         caller = await self._keys.read_request(request, "admin")
-        body, _ = read_body(await request.read(), KeyBody)
+        body, _ = read_body(await read_bytes(request), KeyBody)
         tenant = caller.tenant if body.tenant is None else body.tenant
         is_operator = "operator" in caller.scopes
         if (tenant != caller.tenant or "operator" in body.scopes) and not is_operator:
@@ -85,10 +101,18 @@ class TenantApi:
         )
 
     async def delete_key(self, request: web.Request) -> web.Response:
-        tenant, name = (await self._keys.read_request(request, "admin")).tenant, request.match_info["key"]
+        tenant, name = (await self._keys.read_request(request, "admin")).tenant, request.match_info["id"]
         digests = await self._store.writer.run(lambda connection: tenants.delete_key(connection, tenant, name))
         if not digests:
             raise RequestRefused(DispatchCode.KEY_MISSING)
         for digest in digests:
             self._keys.forget(digest)
         return web.Response(status=204)
+
+
+def put_whole(connection: sqlite3.Connection, name: str, body: TenantBody) -> bool:
+    """Creates or changes a tenant; whether it is new."""
+    is_new = tenants.put_tenant(connection, name, body.quotas)
+    if body.presence is not None:
+        presence.set_wanted(connection, name, is_wanted=body.presence)
+    return is_new

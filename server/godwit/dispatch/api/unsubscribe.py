@@ -9,7 +9,8 @@ from aiohttp import web
 from ..clock import now_ms
 from ..stores.sqlite.manage import wishes
 from ..stores.sqlite.store import SqliteStore
-from ..tokens import SigningKey
+from ..stores.sqlite.tenants import has_tenant
+from ..tokens import Leaving, LeavingAddress, SigningKey
 
 REASON = "unsubscribed"
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -21,7 +22,7 @@ DONE = "<h1>Done</h1><p>You will get no more of these e-mails.</p>"
 
 
 class UnsubscribeApi:
-    """The handlers. An address that is gone is unsubscribed already."""
+    """The handlers. A link works also when its receiver was deleted: the address may come back."""
 
     def __init__(self, store: SqliteStore, signing: SigningKey) -> None:
         self._store, self._signing = store, signing
@@ -34,19 +35,25 @@ class UnsubscribeApi:
         return _show(ASK)
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
-        aid, category = self._signing.read_unsubscribe(request.match_info["token"])
-        await self._store.writer.run(lambda connection: suppress(connection, aid, category))
+        leaving = self._signing.read_unsubscribe(request.match_info["token"])
+        await self._store.writer.run(lambda connection: suppress(connection, leaving))
         return _show(DONE)
 
 
-def suppress(connection: sqlite3.Connection, aid: int, category: str) -> None:
-    """The address gets nothing more of the category."""
-    row = connection.execute(
-        "SELECT tenant, channel, value FROM address JOIN receiver USING (rid) WHERE aid = ?", (aid,)
-    ).fetchone()
-    if row is not None:
-        tenant, channel, value = row
-        wishes.put_suppression(connection, tenant, channel, value, category, REASON, now_ms())
+def suppress(connection: sqlite3.Connection, leaving: Leaving | LeavingAddress) -> None:
+    """The address gets nothing more of the category; a tenant that is gone keeps no list."""
+    if isinstance(leaving, LeavingAddress):
+        row = connection.execute(
+            "SELECT tenant, channel, value FROM address JOIN receiver USING (rid) WHERE aid = ?", (leaving.aid,)
+        ).fetchone()
+        if row is not None:
+            tenant, channel, value = row
+            wishes.put_suppression(connection, tenant, channel, value, leaving.category, REASON, now_ms())
+        return
+    if has_tenant(connection, leaving.tenant):
+        wishes.put_digest(
+            connection, leaving.tenant, leaving.channel, leaving.digest, leaving.category, REASON, now_ms()
+        )
 
 
 def _show(content: str) -> web.Response:

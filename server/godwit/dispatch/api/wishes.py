@@ -18,7 +18,7 @@ from .answers import answer
 from .bodies import CategoryBody, PreferencesBody, SuppressionBody, read_body
 from .inbox import read_owner
 from .keys import KeyRing
-from .requests import read_name
+from .requests import read_bytes, read_name
 
 CHANNELS = ("webhook", "email")
 
@@ -75,7 +75,7 @@ class WishApi:
 
     async def put_category(self, request: web.Request) -> web.Response:
         tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "category", self._limits)
-        body, _ = read_body(await request.read() or b"{}", CategoryBody)
+        body, _ = read_body(await read_bytes(request) or b"{}", CategoryBody)
         row = (tenant, name, body.required, body.expires_s)
         is_new = await self._store.writer.run(lambda connection: wishes.put_category(connection, *row))
         return answer(_show_category(*row[1:]), 201 if is_new else 200)
@@ -98,7 +98,7 @@ class WishApi:
 
     async def put_suppression(self, request: web.Request) -> web.Response:
         tenant, channel, value = await self._read_address(request, "manage")
-        body, _ = read_body(await request.read() or b"{}", SuppressionBody)
+        body, _ = read_body(await read_bytes(request) or b"{}", SuppressionBody)
         now_ms = time.time_ns() // 1_000_000
         row = (tenant, channel, value, body.category or "*", body.reason, now_ms)
         await self._store.writer.run(lambda connection: wishes.put_suppression(connection, *row))
@@ -123,7 +123,7 @@ class WishApi:
         return answer({"categories": msgspec.Raw(found), "known": [row[0] for row in rows], "required": required})
 
     async def _put(self, request: web.Request, tenant: str, receiver: str) -> web.Response:
-        body, _ = read_body(await request.read(), PreferencesBody)
+        body, _ = read_body(await read_bytes(request), PreferencesBody)
         packed = msgspec.json.encode(body.categories)
         if not await self._store.writer.run(
             lambda connection: receivers.put_preferences(connection, tenant, receiver, packed)

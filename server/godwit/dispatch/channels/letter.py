@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..model import Shipment
 
 REMEMBERED_MAX = 1_000
+REMEMBERED_BYTES_MAX = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,24 @@ class Letters:
     def __init__(self, read: ReadLetter) -> None:
         self._read = read
         self._remembered: OrderedDict[tuple[int, str], Letter] = OrderedDict()
+        self.remembered_bytes = 0
 
     async def find(self, shipment: Shipment) -> Letter | None:
         """The letter of a shipment, in its locale; None where the notification was deleted."""
         wanted = shipment.key.nid, shipment.target.locale
-        letter = self._remembered.get(wanted) or await self._read(*wanted)
+        known = self._remembered.get(wanted)
+        letter = known or await self._read(*wanted)
         if letter is not None:
+            is_known = wanted in self._remembered  # perhaps since another shipment read it
             self._remembered[wanted] = letter
             self._remembered.move_to_end(wanted)
-            if len(self._remembered) > REMEMBERED_MAX:
-                self._remembered.popitem(last=False)
+            self.remembered_bytes += 0 if is_known else _count_bytes(letter)
+            while len(self._remembered) > 1 and (
+                len(self._remembered) > REMEMBERED_MAX or self.remembered_bytes > REMEMBERED_BYTES_MAX
+            ):
+                self.remembered_bytes -= _count_bytes(self._remembered.popitem(last=False)[1])
         return letter
+
+
+def _count_bytes(letter: Letter) -> int:
+    return len(letter.content) + len(letter.email)

@@ -103,7 +103,7 @@ class Renderer:
             await self._exchange(self._child, {"kind": "render", "data": {}, "sources": []}, START_S)
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
             await self._kill()
-            raise RenderInterrupted("templates need the extra: pip install 'godwit[dispatch]'") from error
+            raise RenderInterrupted("templates need the extra: pip install 'godwit-server[dispatch]'") from error
         return self._child
 
     async def _kill(self) -> None:

@@ -7,18 +7,9 @@ that a SEQ is missing and fetches it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from ..model import InboxItem, Job, Page
+from ..model import InboxItem
 from ..stores.ports import InboxStore
-
-
-class InboxJobs(InboxStore, Protocol):
-    """The store, as far as this worker needs it."""
-
-    async def claim_job(self, channel: str, tenant: str | None, now_ms: int, lease_ms: int) -> Job | None: ...
-
-    async def read_page(self, job: Job, limit: int, now_ms: int) -> Page: ...
 
 
 class InboxWorker:
@@ -26,7 +17,7 @@ class InboxWorker:
 
     def __init__(
         self,
-        store: InboxJobs,
+        store: InboxStore,
         announce: Callable[[Sequence[InboxItem]], None],
         *,
         page_receivers: int,
@@ -37,16 +28,11 @@ class InboxWorker:
         self._page_receivers, self._lease_ms, self._now_ms = page_receivers, lease_ms, now_ms
 
     async def work_page(self, tenant: str | None) -> bool:
-        """Claims a job and commits one page of it; whether there was one."""
-        job = await self._store.claim_job("inbox", tenant, self._now_ms(), self._lease_ms)
-        if job is None:
-            return False
-        now_ms = self._now_ms()
-        page = await self._store.read_page(job, self._page_receivers, now_ms)
-        items = await self._store.append_page(job, page, now_ms)
+        """Commits a page of a job, or of several jobs where they are small; whether there were any."""
+        count, items = await self._store.append_pages(tenant, self._now_ms(), self._lease_ms, self._page_receivers)
         if items:
             self._announce(items)
-        return True
+        return count > 0
 
     async def work_due(self) -> bool:
         """Appends deferred items that are due; whether there were any."""

@@ -92,4 +92,4 @@ class LiveCounts:
         try:
             await client.publish(subject, JsonText(msgspec.json.encode(found[1]).decode()), retain=True)
         except GodwitError as error:
-            read_logger().warning("live_counts_not_published", reason=str(error))
+            read_logger().warning("dispatch_live_counts_not_published", reason=str(error))

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from ...config.dispatch import DispatchConfig
 from ...config.dispatch_limits import DispatchLimits
+from ...rows.feedback import FeedbackJournal
 from ..api.events import EventApi
 from ..api.keys import KeyRing
 from ..channels.webhook.http import HttpPoster
@@ -17,6 +18,7 @@ from ..stores.sqlite.accept import read_live
 from ..stores.sqlite.feed.store import FeedStore
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
+from .feedback import FeedbackWriter
 from .hooks import EventHooks
 from .live import LiveCounts
 from .metrics import DispatchMetrics
@@ -27,7 +29,13 @@ class FeedRoles:
     """Made in the event loop they run in."""
 
     def __init__(
-        self, store: SqliteStore, config: DispatchConfig, limits: DispatchLimits, signing: SigningKey, node_url: str
+        self,
+        store: SqliteStore,
+        config: DispatchConfig,
+        limits: DispatchLimits,
+        signing: SigningKey,
+        node_url: str,
+        journal: FeedbackJournal | None,
     ) -> None:
         self._store, self._limits, self._signing = store, limits, signing
         private, sweep_s = list_private_targets(config.private_targets), limits.sweep_ms / 1_000
@@ -36,16 +44,23 @@ class FeedRoles:
         self._watcher = EventWatcher(feed.read_fresh, sweep_s)
         self._hooks = EventHooks(feed, self._poster, signing.sign_bytes, sweep_s)
         self._live = LiveCounts(node_url, signing.sign_service, self._read_counts)
+        self._written = None if journal is None else FeedbackWriter(feed, journal, sweep_s)
         self.metrics = DispatchMetrics()
         self._api: EventApi | None = None
         store.writer.on_commit = self._watcher.stir
         self._watcher.tell(self.metrics.take)
         self._watcher.tell(self._live.take)
-        self._watcher.tell(self._stir_hooks)
+        self._watcher.tell(self._stir)
 
     def list_roles(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What runs, by name."""
-        return {"events": self._watcher.run, "event_webhooks": self._hooks.run, "live_counts": self._live.run}
+        written = {} if self._written is None else {"feedback": self._written.run}
+        return {
+            "events": self._watcher.run,
+            "event_webhooks": self._hooks.run,
+            "live_counts": self._live.run,
+            **written,
+        }
 
     def list_routes(self, keys: KeyRing, check_address: Callable[[str, str], None]) -> list[web.RouteDef]:
         """The API of the feed, and the metrics for scope `operator`."""
@@ -67,9 +82,13 @@ class FeedRoles:
         """After the roles were cancelled."""
         self._store.writer.on_commit = None
         await self._hooks.stop()
+        if self._written is not None:
+            await self._written.stop()
 
-    def _stir_hooks(self, fresh: Fresh) -> None:
+    def _stir(self, fresh: Fresh) -> None:
         self._hooks.stir()
+        if self._written is not None:
+            self._written.stir()
 
     async def _read_counts(self, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:
         return await self._store.reader.run(lambda connection: read_live(connection, tenant, name))
@@ -77,7 +96,9 @@ class FeedRoles:
     async def _read_values(self, api: EventApi) -> dict[str, tuple[str, float]]:
         jobs, failing = await self._store.reader.run(
             lambda connection: (
-                connection.execute("SELECT count(*) FROM job WHERE is_done = 0").fetchone()[0],
+                connection.execute(
+                    "SELECT (SELECT count(*) FROM job WHERE is_done = 0) + (SELECT count(*) FROM job WHERE is_done = 2)"
+                ).fetchone()[0],
                 connection.execute("SELECT count(*) FROM webhook WHERE failures > 0 OR state <> 'active'").fetchone()[
                     0
                 ],

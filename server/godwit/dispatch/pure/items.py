@@ -16,6 +16,7 @@ def show_item(item: InboxItem) -> dict[str, Any]:
     """An item or a change of it."""
     return {
         "at": f"{item.head.epoch}.{item.seq}",
+        "first": f"{item.head.epoch}.{item.first}",
         "id": item.notification,
         "time": item.at_ms,
         "flags": [flag.name.lower() for flag in Flag if item.flags & flag],
@@ -33,6 +34,9 @@ def show_head(head: Head) -> dict[str, Any]:
 def parse_position(text: str) -> tuple[int, int] | None:
     """Epoch and SEQ of a position, or None where it is not one."""
     epoch, dot, seq = text.partition(".")
-    if not dot or not all(part.isascii() and part.isdigit() and len(part) <= 18 for part in (epoch, seq)):
-        return None
-    return int(epoch), int(seq)
+    return (int(epoch), int(seq)) if dot and is_number(epoch) and is_number(seq) else None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a whole number that a row can have."""
+    return text.isascii() and text.isdigit() and len(text) <= 18

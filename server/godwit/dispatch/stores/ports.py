@@ -61,8 +61,11 @@ class Sender(Protocol):
 class InboxStore(Protocol):
     """Inboxes, as the inbox worker sees them. Appending is exact by (receiver, notification)."""
 
-    async def append_page(self, job: Job, page: Page, now_ms: int) -> list[InboxItem] | None:
-        """Appends a page's items, each with its delivery, and moves the cursor. None: another worker owns the job."""
+    async def append_pages(
+        self, tenant: str | None, now_ms: int, lease_ms: int, limit: int
+    ) -> tuple[int, list[InboxItem]]:
+        """Takes due jobs of `tenant` (None: of any) and appends their next pages, `limit` receivers together, each item with its
+        delivery, and moves the cursors: how many jobs, and the items."""
 
     async def append_due(self, now_ms: int, limit: int) -> tuple[int, list[InboxItem]]:
         """Appends deferred items that are due: how many deliveries were looked at, and the items."""

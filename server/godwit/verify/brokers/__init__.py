@@ -1,4 +1,4 @@
-"""Drivers: one for each broker that can be judged, behind one interface. The same witnesses and the same ledger judge them all."""
+"""Drivers: one for each broker that can be judged, behind one interface. The same checkers judge them all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a run asks of any broker: to be started and stopped, to say what it promises, and to give publishers and subscribers.
+"""What a run asks of any broker: to be started and stopped, to name its guarantees, and to create publishers and subscribers.
 
 A broker that has no positions is judged by the publisher's own numbers: each subject has one publisher, so the n-th publish of a
-subject is its position 1.n. What it never promised is named in its rules, with the reason in its notes, and is not judged.
+subject is its position 1.n. What it does not guarantee is left out of its rules, its notes give the reason, and it is not judged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ...children import follow_parent
 from ...errors import GodwitError
 from ...model import Message, Position
 from ...subject import is_pattern
+from ..judge.checker import Checker
 from ..judge.content import Identity, read_identity
-from ..judge.court import Court, Rules
-from ..judge.finding import Promise
-from ..judge.ledger import Ledger
-from ..judge.witness import Witness
+from ..judge.context import CheckContext, Rules
+from ..judge.expected_history import ExpectedHistory
+from ..judge.finding import Guarantee
 from ..node import Node
 from ..plan import Kind, Plan, SubscriberPlan
 from ..timing import Clock
@@ -35,12 +35,12 @@ class BrokerMissing(GodwitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """One subscriber's place in a run."""
+class SubscriberSetup:
+    """What one subscriber of a run is built from."""
 
     mine: SubscriberPlan
     port: int
-    witness: Witness
+    checker: Checker
     trace: Trace
     clock: Clock
     directory: Path
@@ -50,7 +50,7 @@ class Subscriber(Protocol):
     """What a run asks of every kind of subscriber."""
 
     mine: SubscriberPlan
-    witness: Witness
+    checker: Checker
     trace: Trace
 
     def stall(self, is_stalled: bool) -> None: ...
@@ -81,8 +81,8 @@ class Broker(Protocol):
     async def start(self, directory: Path) -> None: ...
     async def stop(self) -> None: ...
     def rules(self, plan: Plan) -> Rules: ...
-    def subscriber(self, seat: Seat) -> Subscriber: ...
-    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]: ...
+    def subscriber(self, setup: SubscriberSetup) -> Subscriber: ...
+    def publishers(self, plan: Plan, ports: list[int], context: CheckContext, clock: Clock) -> list[Publishing]: ...
 
 
 class Program:
@@ -91,10 +91,10 @@ class Program:
     needs_everybody_first = True
     node: Node | None = None
 
-    def __init__(self, notes: list[str], promises: frozenset[Promise]) -> None:
+    def __init__(self, notes: list[str], guarantees: frozenset[Guarantee]) -> None:
         self.notes = list(notes)
         self.address = ("127.0.0.1", find_port())
-        self._promises = promises
+        self._guarantees = guarantees
         self._process: asyncio.subprocess.Process | None = None
 
     async def _launch(self, *command: str) -> None:
@@ -109,54 +109,54 @@ class Program:
             await self._process.wait()
 
     def rules(self, plan: Plan) -> Rules:
-        return Rules(promises=self._promises)
+        return Rules(guarantees=self._guarantees)
 
 
 class Numbered:
-    """Turns contents of a broker without positions into messages with them, for one witness."""
+    """Turns contents of a broker without positions into messages with them, for one checker."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, setup: SubscriberSetup) -> None:
+        self._setup = setup
         self.has_joined = asyncio.Event()
 
     def joined(self) -> None:
         """It is subscribed; what is published from now on is owed to it."""
-        seat = self._seat
-        seat.trace.up(seat.clock())
+        setup = self._setup
+        setup.trace.up(setup.clock())
         if self.has_joined.is_set():
-            seat.witness.resumed(seat.clock())
+            setup.checker.resumed(setup.clock())
             return
-        seat.witness.asked(seat.clock())
-        if not is_pattern(seat.mine.selector):
-            seat.witness.joined(seat.clock(), Position(FIRST_EPOCH, 0), None)
-            seat.witness.place(seat.mine.selector).stand = Position(FIRST_EPOCH, 0)
+        setup.checker.asked(setup.clock())
+        if not is_pattern(setup.mine.selector):
+            setup.checker.joined(setup.clock(), Position(FIRST_EPOCH, 0), None)
+            setup.checker.state(setup.mine.selector).reached = Position(FIRST_EPOCH, 0)
         self.has_joined.set()
 
     def lost(self, reason: str) -> None:
-        self._seat.trace.down(self._seat.clock())
-        self._seat.witness.lost(self._seat.clock(), reason)
+        self._setup.trace.down(self._setup.clock())
+        self._setup.checker.lost(self._setup.clock(), reason)
 
     def take(self, content: bytes) -> None:
         """A message came; its content says which it is."""
-        seat, ledger = self._seat, self._seat.witness.court.ledger
+        setup, expected = self._setup, self._setup.checker.context.expected
         identity = read_identity(content)
-        subject = subject_of(ledger, identity)
+        subject = subject_of(expected, identity)
         number = identity.number if identity is not None else 0
-        seat.witness.message(seat.clock(), Message(subject, content, position=Position(FIRST_EPOCH, number)))
+        setup.checker.message(setup.clock(), Message(subject, content, position=Position(FIRST_EPOCH, number)))
 
 
-def subject_of(ledger: Ledger, identity: Identity | None) -> str:
+def subject_of(expected: ExpectedHistory, identity: Identity | None) -> str:
     """Publisher n has the n-th subject for itself."""
-    subjects = list(ledger.styles)
+    subjects = list(expected.styles)
     return subjects[identity.publisher - 1] if identity and 1 <= identity.publisher <= len(subjects) else "/unknown"
 
 
 class SubjectPublisher:
     """Publishes at the plan's pace, each subject under a number of its own; `send` returns when the broker has acknowledged."""
 
-    def __init__(self, plan: Plan, court: Court, clock: Clock) -> None:
+    def __init__(self, plan: Plan, context: CheckContext, clock: Clock) -> None:
         self.stop = asyncio.Event()
-        self._plan, self._court, self._clock = plan, court, clock
+        self._plan, self._context, self._clock = plan, context, clock
         self._numbers = dict.fromkeys(plan.styles, 0)
         self._publishers = {subject: place for place, subject in enumerate(plan.styles, 1)}
         self._room = asyncio.Semaphore(64)
@@ -178,10 +178,10 @@ class SubjectPublisher:
     async def _publish(self, subject: str) -> None:
         self._numbers[subject] += 1
         identity = Identity(self._publishers[subject], self._numbers[subject])
-        content = self._court.ledger.send(identity, subject, self._clock())
+        content = self._context.expected.send(identity, subject, self._clock())
         try:
             if await self.send(subject, content):
-                self._court.ledger.acknowledge(identity, Position(FIRST_EPOCH, identity.number))
+                self._context.expected.acknowledge(identity, Position(FIRST_EPOCH, identity.number))
         finally:
             self._room.release()
 

@@ -18,19 +18,19 @@ import aiohttp
 from websockets.asyncio.client import ClientConnection
 
 from ...model import Gap, GapReason, Position
-from ..judge.court import Court
-from ..judge.finding import Promise
+from ..judge.context import CheckContext
+from ..judge.finding import Guarantee
 from ..plan import Kind, Plan
 from ..timing import Clock
-from .broker import FIRST_EPOCH, BrokerMissing, Program, Publishing, Seat, Subscriber
+from .broker import FIRST_EPOCH, BrokerMissing, Program, Publishing, Subscriber, SubscriberSetup
 from .post import PostPublisher, channel_of
 from .websocket import WebsocketSubscriber
 
-PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
+GUARANTEES = frozenset({Guarantee.NO_LOSS, Guarantee.NO_REPEAT, Guarantee.ORDER, Guarantee.CONTENT, Guarantee.ALIVE})
 NOTES = [
-    "centrifugo: has no wildcards, merged values or runs to be judged; it keeps 1,000 messages a channel for 10 minutes, and a "
-    "place it no longer has is told, though not how much was missed",
-    "centrifugo: this driver follows its documents and has not been held against the program itself: look twice at what it finds",
+    "centrifugo: wildcards, merged values and restarts are not judged; it keeps 1,000 messages per channel for 10 minutes, "
+    "and its gaps have no count",
+    "centrifugo: this driver follows the documentation and was tested with a substitute only; check its findings by hand",
 ]
 CONNECT_ID, SUBSCRIBE_ID = 1, 2
 
@@ -42,20 +42,20 @@ class CentrifugoBroker(Program):
     kinds = frozenset({Kind.SUBJECT})
 
     def __init__(self) -> None:
-        super().__init__(NOTES, PROMISES)
+        super().__init__(NOTES, GUARANTEES)
         if shutil.which("centrifugo") is None:
-            raise BrokerMissing("centrifugo is left out: the program is not on the path")
+            raise BrokerMissing("centrifugo is not on the PATH")
 
     async def start(self, directory: Path) -> None:
         file = directory / "centrifugo.json"
         file.write_text(json.dumps(settings_at(self.address[1])))
         await self._launch("centrifugo", "--config", str(file))
 
-    def subscriber(self, seat: Seat) -> Subscriber:
-        return CentrifugoSubscriber(seat)
+    def subscriber(self, setup: SubscriberSetup) -> Subscriber:
+        return CentrifugoSubscriber(setup)
 
-    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
-        return [CentrifugoPublisher(plan, court, clock, self.address)]
+    def publishers(self, plan: Plan, ports: list[int], context: CheckContext, clock: Clock) -> list[Publishing]:
+        return [CentrifugoPublisher(plan, context, clock, self.address)]
 
 
 class CentrifugoSubscriber(WebsocketSubscriber):
@@ -98,7 +98,7 @@ class CentrifugoSubscriber(WebsocketSubscriber):
         # one publisher a channel: its offsets are the publisher's numbers
         at, after = Position(FIRST_EPOCH, offset), Position(FIRST_EPOCH, before[1])
         gap = Gap(self.mine.selector, at, after, GapReason.UNKNOWN, offset - before[1])
-        self.witness.gap(self.seat.clock(), gap)
+        self.checker.gap(self.setup.clock(), gap)
 
     def _read(self, publication: dict[str, Any]) -> None:
         assert self._place is not None, "it is subscribed"
@@ -109,8 +109,8 @@ class CentrifugoSubscriber(WebsocketSubscriber):
 class CentrifugoPublisher(PostPublisher):
     """Posts to the server's API."""
 
-    def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int]) -> None:
-        super().__init__(plan, court, clock)
+    def __init__(self, plan: Plan, context: CheckContext, clock: Clock, address: tuple[str, int]) -> None:
+        super().__init__(plan, context, clock)
         self._url = f"http://{address[0]}:{address[1]}/api/publish"
 
     def request(self, subject: str, content: bytes) -> tuple[str, dict[str, Any]]:

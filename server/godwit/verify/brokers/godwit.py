@@ -12,11 +12,11 @@ from ..clients.javascript import JavascriptSubscriber, find_client
 from ..clients.library import ClientSubscriber
 from ..clients.publisher import Publisher
 from ..clients.raw import RawSubscriber
-from ..judge.court import Court, Rules
+from ..judge.context import CheckContext, Rules
 from ..node import LIMITS, Node
 from ..plan import Kind, Plan
 from ..timing import Clock
-from .broker import Publishing, Seat, Subscriber
+from .broker import Publishing, Subscriber, SubscriberSetup
 
 
 def read_place(url: str) -> tuple[str, int]:
@@ -51,7 +51,7 @@ class GodwitBroker:
         self.kinds = frozenset(Kind)
         if find_client() is None:
             self.kinds -= {Kind.JAVASCRIPT}
-            self.notes.append("javascript is left out: there is no Node, or no client, here")
+            self.notes.append("javascript subscribers are skipped: Node.js or the JavaScript client is not installed")
 
     async def start(self, directory: Path) -> None:
         if self._there is not None:
@@ -59,7 +59,7 @@ class GodwitBroker:
             try:
                 _, writer = await asyncio.open_connection(*self.address)
             except OSError as error:
-                raise ConfigInvalid("--url", self._url, f"names a place where nothing answers: {error}") from error
+                raise ConfigInvalid("--url", self._url, f"does not answer: {error}") from error
             writer.close()
             return
         self.node = Node(directory, self._command, self._settings)
@@ -82,16 +82,16 @@ class GodwitBroker:
             keeps_journal=bool((self._settings or {}).get("node.data_directory")),
         )
 
-    def subscriber(self, seat: Seat) -> Subscriber:
-        mine, url = seat.mine, f"ws://127.0.0.1:{seat.port}"
+    def subscriber(self, setup: SubscriberSetup) -> Subscriber:
+        mine, url = setup.mine, f"ws://127.0.0.1:{setup.port}"
         if mine.kind is Kind.JAVASCRIPT:
-            return JavascriptSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
+            return JavascriptSubscriber(mine, url, setup.checker, setup.trace, setup.clock)
         if mine.kind in (Kind.PYTHON, Kind.SAVED):
-            return ClientSubscriber(mine, url, seat.witness, seat.trace, seat.clock, seat.directory)
-        return RawSubscriber(mine, url, seat.witness, seat.trace, seat.clock)
+            return ClientSubscriber(mine, url, setup.checker, setup.trace, setup.clock, setup.directory)
+        return RawSubscriber(mine, url, setup.checker, setup.trace, setup.clock)
 
-    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
+    def publishers(self, plan: Plan, ports: list[int], context: CheckContext, clock: Clock) -> list[Publishing]:
         return [
-            Publisher(plan, mine, f"ws://127.0.0.1:{port}", court, clock)
+            Publisher(plan, mine, f"ws://127.0.0.1:{port}", context, clock)
             for mine, port in zip(plan.publishers, ports, strict=True)
         ]

@@ -13,18 +13,18 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ..judge.court import Court
-from ..judge.finding import Promise
+from ..judge.context import CheckContext
+from ..judge.finding import Guarantee
 from ..plan import Kind, Plan
 from ..reading import Reading
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, SubjectPublisher, Subscriber
+from .broker import BrokerMissing, Numbered, Program, Publishing, SubjectPublisher, Subscriber, SubscriberSetup
 
-PROMISES = frozenset({Promise.NO_LOSS, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
+GUARANTEES = frozenset({Guarantee.NO_LOSS, Guarantee.ORDER, Guarantee.CONTENT, Guarantee.ALIVE})
 KEEPALIVE_S = 30
 NOTES = [
-    "mosquitto: QoS 1 may repeat after a reconnect, so repeats are not judged",
-    "mosquitto: has no gaps, merged values, positions or runs to be judged",
+    "mosquitto: QoS 1 may deliver again after a reconnect, so duplicates are not judged",
+    "mosquitto: gaps, merged values, positions and restarts are not judged; it does not have them",
 ]
 
 
@@ -32,7 +32,7 @@ def load_paho() -> Any:
     try:
         return importlib.import_module("paho.mqtt.client")
     except ModuleNotFoundError:
-        raise BrokerMissing("mosquitto is left out: Python's paho-mqtt is not installed") from None
+        raise BrokerMissing("the Python package paho-mqtt is not installed") from None
 
 
 class MosquittoBroker(Program):
@@ -42,30 +42,30 @@ class MosquittoBroker(Program):
     kinds = frozenset({Kind.SUBJECT, Kind.PATTERN})
 
     def __init__(self) -> None:
-        super().__init__(NOTES, PROMISES)
+        super().__init__(NOTES, GUARANTEES)
         self._paho = load_paho()
         if shutil.which("mosquitto") is None:
-            raise BrokerMissing("mosquitto is left out: the program is not on the path")
+            raise BrokerMissing("mosquitto is not on the PATH")
 
     async def start(self, directory: Path) -> None:
         file = _write_settings(directory, self.address[1])
         await self._launch("mosquitto", "-c", str(file))
 
-    def subscriber(self, seat: Seat) -> Subscriber:
-        return MqttSubscriber(seat, self._paho)
+    def subscriber(self, setup: SubscriberSetup) -> Subscriber:
+        return MqttSubscriber(setup, self._paho)
 
-    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
-        return [MqttPublisher(plan, court, clock, self.address, self._paho)]
+    def publishers(self, plan: Plan, ports: list[int], context: CheckContext, clock: Clock) -> list[Publishing]:
+        return [MqttPublisher(plan, context, clock, self.address, self._paho)]
 
 
 class MqttSubscriber(Reading[threading.Event]):
     """A client with a session of its own; the library comes back by itself."""
 
-    def __init__(self, seat: Seat, paho: Any) -> None:
+    def __init__(self, setup: SubscriberSetup, paho: Any) -> None:
         super().__init__(threading.Event())
-        self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
-        self._seat, self._paho = seat, paho
-        self._numbered = Numbered(seat)
+        self.mine, self.checker, self.trace = setup.mine, setup.checker, setup.trace
+        self._setup, self._paho = setup, paho
+        self._numbered = Numbered(setup)
 
     @property
     def has_joined(self) -> asyncio.Event:
@@ -87,7 +87,7 @@ class MqttSubscriber(Reading[threading.Event]):
         client.on_disconnect = lambda *_: loop.call_soon_threadsafe(self._numbered.lost, "broken")
         client.on_message = took
         client.reconnect_delay_set(1, 1)
-        client.connect_async("127.0.0.1", self._seat.port, KEEPALIVE_S)
+        client.connect_async("127.0.0.1", self._setup.port, KEEPALIVE_S)
         client.loop_start()
         try:
             await asyncio.Event().wait()
@@ -101,8 +101,8 @@ class MqttSubscriber(Reading[threading.Event]):
 class MqttPublisher(SubjectPublisher):
     """Publishes with QoS 1 straight to the broker: nothing is done to its connection."""
 
-    def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int], paho: Any) -> None:
-        super().__init__(plan, court, clock)
+    def __init__(self, plan: Plan, context: CheckContext, clock: Clock, address: tuple[str, int], paho: Any) -> None:
+        super().__init__(plan, context, clock)
         self._address = address
         self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="publisher")
         self._waiting: dict[int, asyncio.Future[bool]] = {}

@@ -14,15 +14,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ..judge.court import Court
-from ..judge.finding import Promise
+from ..judge.context import CheckContext
+from ..judge.finding import Guarantee
 from ..plan import Kind, Plan
 from ..reading import Reading
 from ..timing import Clock
-from .broker import BrokerMissing, Numbered, Program, Publishing, Seat, SubjectPublisher, Subscriber
+from .broker import BrokerMissing, Numbered, Program, Publishing, SubjectPublisher, Subscriber, SubscriberSetup
 
-PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
-NOTES = ["nats: has no gaps, merged values or runs to be judged; publishes go straight to it and are not tried again"]
+GUARANTEES = frozenset({Guarantee.NO_LOSS, Guarantee.NO_REPEAT, Guarantee.ORDER, Guarantee.CONTENT, Guarantee.ALIVE})
+NOTES = ["nats: gaps, merged values and restarts are not judged; publishers connect directly and do not retry"]
 OPTIONS = {"max_reconnect_attempts": -1, "reconnect_time_wait": 0.2, "ping_interval": 2, "max_outstanding_pings": 2}
 
 
@@ -33,13 +33,13 @@ class NatsBroker(Program):
     kinds = frozenset({Kind.SUBJECT, Kind.PATTERN})
 
     def __init__(self) -> None:
-        super().__init__(NOTES, PROMISES)
+        super().__init__(NOTES, GUARANTEES)
         try:
             self._nats: Any = importlib.import_module("nats")
         except ModuleNotFoundError:
-            raise BrokerMissing("nats is left out: Python's nats-py is not installed") from None
+            raise BrokerMissing("the Python package nats-py is not installed") from None
         if shutil.which("nats-server") is None:
-            raise BrokerMissing("nats is left out: nats-server is not on the path")
+            raise BrokerMissing("nats-server is not on the PATH")
 
     async def start(self, directory: Path) -> None:
         await self._launch("nats-server", "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(self.address[1]))
@@ -47,21 +47,21 @@ class NatsBroker(Program):
         await client.jetstream().add_stream(name="verify", subjects=["verify.>"], storage="memory", max_msgs=1_000_000)
         await client.close()
 
-    def subscriber(self, seat: Seat) -> Subscriber:
-        return NatsSubscriber(seat, self._nats)
+    def subscriber(self, setup: SubscriberSetup) -> Subscriber:
+        return NatsSubscriber(setup, self._nats)
 
-    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
-        return [NatsPublisher(plan, court, clock, self.address, self._nats)]
+    def publishers(self, plan: Plan, ports: list[int], context: CheckContext, clock: Clock) -> list[Publishing]:
+        return [NatsPublisher(plan, context, clock, self.address, self._nats)]
 
 
 class NatsSubscriber(Reading[asyncio.Event]):
     """An ordered consumer; the library comes back, and begins a new consumer where the last one stood."""
 
-    def __init__(self, seat: Seat, nats: Any) -> None:
+    def __init__(self, setup: SubscriberSetup, nats: Any) -> None:
         super().__init__(asyncio.Event())
-        self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
-        self._seat, self._nats = seat, nats
-        self._numbered = Numbered(seat)
+        self.mine, self.checker, self.trace = setup.mine, setup.checker, setup.trace
+        self._setup, self._nats = setup, nats
+        self._numbered = Numbered(setup)
 
     async def run(self) -> None:
         async def lost(*_: object) -> None:
@@ -78,7 +78,7 @@ class NatsSubscriber(Reading[asyncio.Event]):
             self._numbered.take(message.data)
 
         client = await self._nats.connect(
-            f"nats://127.0.0.1:{self._seat.port}",
+            f"nats://127.0.0.1:{self._setup.port}",
             disconnected_cb=lost,
             reconnected_cb=back,
             error_cb=failed,
@@ -97,8 +97,8 @@ class NatsSubscriber(Reading[asyncio.Event]):
 class NatsPublisher(SubjectPublisher):
     """Publishes into the stream, and waits for each acknowledgement."""
 
-    def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int], nats: Any) -> None:
-        super().__init__(plan, court, clock)
+    def __init__(self, plan: Plan, context: CheckContext, clock: Clock, address: tuple[str, int], nats: Any) -> None:
+        super().__init__(plan, context, clock)
         self._address, self._nats = address, nats
         self._client: Any = None
         self._stream: Any = None

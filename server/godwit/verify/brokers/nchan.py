@@ -14,17 +14,17 @@ from urllib.parse import quote
 from websockets.asyncio.client import ClientConnection
 from websockets.typing import Subprotocol
 
-from ..judge.court import Court
-from ..judge.finding import Promise
+from ..judge.context import CheckContext
+from ..judge.finding import Guarantee
 from ..plan import Kind, Plan
 from ..timing import Clock
-from .broker import BrokerMissing, Program, Publishing, Seat, Subscriber
+from .broker import BrokerMissing, Program, Publishing, Subscriber, SubscriberSetup
 from .post import PostPublisher, channel_of
 from .websocket import WebsocketSubscriber
 
 MODULE = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
-PROMISES = frozenset({Promise.NO_LOSS, Promise.NO_REPEAT, Promise.ORDER, Promise.CONTENT, Promise.ALIVE})
-NOTES = ["nchan: has no wildcards, gaps, merged values or runs to be judged; it keeps 1,000 messages a channel"]
+GUARANTEES = frozenset({Guarantee.NO_LOSS, Guarantee.NO_REPEAT, Guarantee.ORDER, Guarantee.CONTENT, Guarantee.ALIVE})
+NOTES = ["nchan: wildcards, gaps, merged values and restarts are not judged; it keeps 1,000 messages per channel"]
 
 
 class NchanBroker(Program):
@@ -34,19 +34,19 @@ class NchanBroker(Program):
     kinds = frozenset({Kind.SUBJECT})
 
     def __init__(self) -> None:
-        super().__init__(NOTES, PROMISES)
+        super().__init__(NOTES, GUARANTEES)
         if shutil.which("nginx") is None or not MODULE.exists():
-            raise BrokerMissing("nchan is left out: nginx with nchan is not installed")
+            raise BrokerMissing("nginx with the nchan module is not installed")
 
     async def start(self, directory: Path) -> None:
         file = _write_settings(directory, self.address[1])
         await self._launch("nginx", "-c", str(file))
 
-    def subscriber(self, seat: Seat) -> Subscriber:
-        return NchanSubscriber(seat)
+    def subscriber(self, setup: SubscriberSetup) -> Subscriber:
+        return NchanSubscriber(setup)
 
-    def publishers(self, plan: Plan, ports: list[int], court: Court, clock: Clock) -> list[Publishing]:
-        return [NchanPublisher(plan, court, clock, self.address)]
+    def publishers(self, plan: Plan, ports: list[int], context: CheckContext, clock: Clock) -> list[Publishing]:
+        return [NchanPublisher(plan, context, clock, self.address)]
 
 
 class NchanSubscriber(WebsocketSubscriber):
@@ -71,8 +71,8 @@ class NchanSubscriber(WebsocketSubscriber):
 class NchanPublisher(PostPublisher):
     """Posts the content as it is."""
 
-    def __init__(self, plan: Plan, court: Court, clock: Clock, address: tuple[str, int]) -> None:
-        super().__init__(plan, court, clock)
+    def __init__(self, plan: Plan, context: CheckContext, clock: Clock, address: tuple[str, int]) -> None:
+        super().__init__(plan, context, clock)
         self._url = f"http://{address[0]}:{address[1]}/pub/"
 
     def request(self, subject: str, content: bytes) -> tuple[str, dict[str, Any]]:

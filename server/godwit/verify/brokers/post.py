@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from ..judge.court import Court
+from ..judge.context import CheckContext
 from ..plan import Plan
 from ..timing import Clock
 from .broker import SubjectPublisher
@@ -16,8 +16,8 @@ from .broker import SubjectPublisher
 class PostPublisher(SubjectPublisher):
     """A broker's own says what a request is, and whether its answer is an acknowledgement."""
 
-    def __init__(self, plan: Plan, court: Court, clock: Clock) -> None:
-        super().__init__(plan, court, clock)
+    def __init__(self, plan: Plan, context: CheckContext, clock: Clock) -> None:
+        super().__init__(plan, context, clock)
         self._turns = {subject: asyncio.Lock() for subject in plan.styles}
         self._session: aiohttp.ClientSession | None = None
 

@@ -1,6 +1,6 @@
 """A subscriber by WebSocket, for brokers whose subscribers come back with the place they had: one connection after the other.
 
-Owns the connection: that it is opened again, that one which answers no ping is given up, and that its witness hears when it went.
+Owns the connection: that it is opened again, that one which answers no ping is given up, and that its checker hears when it went.
 What is said on it is each broker's own.
 """
 
@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.typing import Subprotocol
 
 from ..reading import Reading
-from .broker import Numbered, Seat
+from .broker import Numbered, SubscriberSetup
 
 DEAD_S = 5.0
 BACK_OFF_S = 0.2
@@ -25,10 +25,10 @@ class WebsocketSubscriber(Reading[asyncio.Event]):
 
     subprotocols: tuple[Subprotocol, ...] = ()
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, setup: SubscriberSetup) -> None:
         super().__init__(asyncio.Event())
-        self.mine, self.witness, self.trace = seat.mine, seat.witness, seat.trace
-        self.seat, self.numbered = seat, Numbered(seat)
+        self.mine, self.checker, self.trace = setup.mine, setup.checker, setup.trace
+        self.setup, self.numbered = setup, Numbered(setup)
         self._is_joined = False
 
     @property
@@ -57,7 +57,7 @@ class WebsocketSubscriber(Reading[asyncio.Event]):
 
     async def _live(self) -> None:
         async with connect(
-            f"ws://127.0.0.1:{self.seat.port}{self.path}",
+            f"ws://127.0.0.1:{self.setup.port}{self.path}",
             subprotocols=self.subprotocols or None,
             compression=None,
             proxy=None,

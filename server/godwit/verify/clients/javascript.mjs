@@ -58,7 +58,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   const isOpen = line !== "stall";
   gate = { isOpen, opened: Promise.resolve(), open: () => {} };
   if (!isOpen) gate.opened = new Promise((open) => (gate.open = open));
-  say(isOpen ? "goes on" : "is stalled");
+  say(isOpen ? "continues" : "is stalled");
 });
 
 const put = (object) => process.stdout.write(`${JSON.stringify(object)}\n`);

@@ -1,6 +1,6 @@
 """A subscriber through the JavaScript client: a Node process of its own that tells what it is given as JSON lines.
 
-The program is javascript.mjs beside this file; it loads the client from the working copy's `client` folder, or as the installed
+The program is javascript.mjs beside this file; it loads the client from the working copy's `clients/javascript`, or as the installed
 package `godwit-client`. One that cannot run here is said so by name and left out.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from ...children import follow_parent, wait_for_end
 from ...model import Gap, GapReason, Kind, Message, Outcome, Position
-from ..judge.witness import Witness
+from ..judge.checker import Checker
 from ..plan import SubscriberPlan
 from ..reading import Reading
 from ..timing import Clock
@@ -27,11 +27,13 @@ LINE_BYTES_MAX = 4 << 20
 
 
 def find_client() -> str | None:
-    """What the program imports: the working copy's client, or the installed package; None when there is no Node."""
+    """What the program imports: the working copy's client with its package ws, or the installed one; None when there is no Node."""
     if shutil.which("node") is None:
         return None
-    beside = Path(__file__).resolve().parents[4] / "client" / "src" / "node.js"
-    return beside.as_uri() if beside.exists() else os.environ.get("GODWIT_JAVASCRIPT_CLIENT")
+    client = Path(__file__).resolve().parents[4] / "clients/javascript"
+    if (client / "node_modules/ws").exists() and (client / "src/node.js").exists():
+        return (client / "src/node.js").as_uri()
+    return os.environ.get("GODWIT_JAVASCRIPT_CLIENT")
 
 
 class JavascriptSubscriber(Reading[asyncio.Event]):
@@ -39,9 +41,9 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
     and there hold more than a stall brings, so that not to read them would stop nobody.
     """
 
-    def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
+    def __init__(self, mine: SubscriberPlan, url: str, checker: Checker, trace: Trace, clock: Clock) -> None:
         super().__init__(asyncio.Event())
-        self.mine, self.witness, self.trace = mine, witness, trace
+        self.mine, self.checker, self.trace = mine, checker, trace
         self._url, self._clock = url, clock
         self._has_joined = False
         self._orders: asyncio.StreamWriter | None = None
@@ -70,7 +72,7 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
             preexec_fn=follow_parent(),
         )
         assert process.stdout is not None
-        self.witness.asked(self._clock())
+        self.checker.asked(self._clock())
         self._orders = process.stdin
         if self._orders is not None and not self._may_read.is_set():
             self._orders.write(b"stall\n")
@@ -78,7 +80,7 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
             while line := await process.stdout.readline():
                 self._take(json.loads(line))
             self.trace.down(self._clock())
-            self.witness.lost(self._clock(), f"the program ended with {await process.wait()}")
+            self.checker.lost(self._clock(), f"the program ended with {await process.wait()}")
             await asyncio.Event().wait()  # it is found short of the head at the end
         finally:
             self._orders = None
@@ -87,27 +89,27 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
             await wait_for_end(process)
 
     def _take(self, told: dict[str, Any]) -> None:
-        now, witness = self._clock(), self.witness
+        now, checker = self._clock(), self.checker
         match told["is"]:
             case "message":
-                witness.message(now, _message(told))
+                checker.message(now, _message(told))
             case "gap":
                 self.trace.gap(now, told["missed"])
-                witness.gap(now, _gap(told))
+                checker.gap(now, _gap(told))
             case "subscribed":
                 self.trace.up(now)
                 if self._has_joined:
-                    witness.resumed(now)
+                    checker.resumed(now)
                 else:
                     self._has_joined = True
                     at = told["at"]
                     outcome = Outcome(told["outcome"]) if told["outcome"] else None
-                    witness.joined(now, Position.parse(at) if at else None, outcome, told["count"])
+                    checker.joined(now, Position.parse(at) if at else None, outcome, told["count"])
             case "disconnected":
                 self.trace.down(now)
-                witness.lost(now, told["reason"])
+                checker.lost(now, told["reason"])
             case "said":
-                witness.said(now, told["words"])
+                checker.said(now, told["words"])
 
 
 def _message(told: dict[str, Any]) -> Message:

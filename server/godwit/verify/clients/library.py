@@ -1,6 +1,6 @@
 """Subscribers through the Python client, as a user's program would be: one that stays, and one that comes back from saved positions.
 
-Here the library has the duty: whatever it yields to its user is held to the promises, and nothing may come twice.
+Checks what the library yields to its user against the guarantees: here nothing may arrive twice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from ...client import Client, Gap, Item, Message, PositionFile, Settings, Status
-from ..judge.witness import Witness
+from ..judge.checker import Checker
 from ..plan import Kind, SubscriberPlan
 from ..reading import Reading
 from ..timing import Clock
@@ -33,10 +33,10 @@ class ClientSubscriber(Reading[asyncio.Event]):
     """Run it as a task; cancel it to end."""
 
     def __init__(
-        self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock, directory: Path
+        self, mine: SubscriberPlan, url: str, checker: Checker, trace: Trace, clock: Clock, directory: Path
     ) -> None:
         super().__init__(asyncio.Event())
-        self.mine, self.witness, self.trace = mine, witness, trace
+        self.mine, self.checker, self.trace = mine, checker, trace
         self._url, self._clock = url, clock
         self._file = directory / f"{mine.name}.json"
         self._lives = 0
@@ -56,7 +56,7 @@ class ClientSubscriber(Reading[asyncio.Event]):
         async with Client(self._url, encoding=mine.encoding, settings=QUICK, positions=positions) as client:
             subscription = client.subscribe(mine.selector, on_gap=mine.on_gap)
             if self._lives == 0:
-                self.witness.asked(self._clock())
+                self.checker.asked(self._clock())
             self._lives += 1
             try:
                 async for item in subscription.items():
@@ -69,24 +69,24 @@ class ClientSubscriber(Reading[asyncio.Event]):
             finally:
                 self.trace.down(self._clock())
                 if is_over:
-                    self.witness.lost(self._clock(), "the program ended; its positions are saved")
+                    self.checker.lost(self._clock(), "the program ended; its positions are saved")
 
     def _take(self, item: Item) -> None:
-        now, witness = self._clock(), self.witness
+        now, checker = self._clock(), self.checker
         match item:
             case Message():
-                witness.message(now, item)
+                checker.message(now, item)
             case Gap():
                 self.trace.gap(now, item.missed)
-                witness.gap(now, item)
+                checker.gap(now, item)
             case Status(state="subscribed"):
                 self.trace.up(now)
-                if witness.is_pattern or not witness.places:
-                    witness.joined(now, item.position, item.outcome, item.count)
+                if checker.is_pattern or not checker.states:
+                    checker.joined(now, item.position, item.outcome, item.count)
                 else:
-                    witness.resumed(now)
+                    checker.resumed(now)
             case Status():
                 self.trace.down(now)
-                witness.lost(now, item.reason)
+                checker.lost(now, item.reason)
             case _:
                 pass

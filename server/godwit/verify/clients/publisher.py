@@ -1,4 +1,4 @@
-"""One publisher: sends what the plan says at its pace, through the Python client, and writes every outcome into the ledger.
+"""One publisher: sends what the plan says at its pace, through the Python client, and writes every outcome into the expected history.
 
 Half of them publish again what was not answered, under a key; the others do not, so that their lost answers leave publishes that
 may exist or not. Now and then one uses an old key for another content, which must be refused.
@@ -11,7 +11,7 @@ import asyncio
 from ...client import AnswerLost, Client, ClientClosed, CommandRefused, JsonText, Settings
 from ...model import Position
 from ..judge.content import Identity, Style
-from ..judge.court import Court
+from ..judge.context import CheckContext
 from ..judge.finding import Finding
 from ..plan import Plan, PublisherPlan
 from ..timing import Clock
@@ -23,8 +23,8 @@ QUICK = Settings(reconnect_first_ms=20, reconnect_max_ms=200, answer_timeout_ms=
 class Publisher:
     """Run it until `stop` is set; then it waits for its last answers."""
 
-    def __init__(self, plan: Plan, mine: PublisherPlan, url: str, court: Court, clock: Clock) -> None:
-        self._plan, self._mine, self._url, self._court, self._clock = plan, mine, url, court, clock
+    def __init__(self, plan: Plan, mine: PublisherPlan, url: str, context: CheckContext, clock: Clock) -> None:
+        self._plan, self._mine, self._url, self._context, self._clock = plan, mine, url, context, clock
         self.stop = asyncio.Event()
         self._room = asyncio.Semaphore(mine.in_flight)
         self._last_key: str | None = None
@@ -58,17 +58,17 @@ class Publisher:
         self.number += 1
         identity = Identity(self._mine.number, self.number)
         subject = self._plan.subject_of(*identity)
-        ledger = self._court.ledger
-        content = ledger.send(identity, subject, self._clock())
+        expected = self._context.expected
+        content = expected.send(identity, subject, self._clock())
         key = self._key(identity)
         try:
-            style = ledger.styles[subject]
+            style = expected.styles[subject]
             merge = True if style is Style.OBJECT else None
             published = await client.publish(
                 subject, _as_said(content, style), key=key, merge=merge, once=self._mine.is_keyed
             )
         except CommandRefused:
-            ledger.refuse(identity)
+            expected.refuse(identity)
         except (AnswerLost, ClientClosed):
             pass  # it may exist, or not
         else:
@@ -86,11 +86,13 @@ class Publisher:
 
     def _acknowledged(self, identity: Identity, subject: str, at: Position | None, is_duplicate: bool) -> None:
         assert at is not None, "guaranteed messages have positions"
-        breach = self._court.ledger.acknowledge(identity, at, is_duplicate)
-        if breach is not None and breach.promise in self._court.rules.promises:
+        violation = self._context.expected.acknowledge(identity, at, is_duplicate)
+        if violation is not None and violation.guarantee in self._context.rules.guarantees:
             who = f"publisher-{identity.publisher}"
             history = [f"{self._clock() / 1000:9.3f} s  {identity} was acknowledged at {at}"]
-            self._court.findings.add(Finding(breach.promise, breach.sentence, who, subject, self._clock(), history))
+            self._context.findings.add(
+                Finding(violation.guarantee, violation.sentence, who, subject, self._clock(), history)
+            )
 
 
 def _as_said(content: bytes, style: Style) -> object:

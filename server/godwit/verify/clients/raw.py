@@ -1,4 +1,4 @@
-"""A subscriber that hears the node itself: one connection, one subscription, no library between the wire and its witness.
+"""A subscriber that hears the node itself: one connection, one subscription, no library between the wire and its checker.
 
 It comes back after every loss from where it stands: by its positions, by its resume token, or by both. It can read slowly, and can be made
 to stop reading. A peer that is silent and answers no ping is given up, so that half-open connections end.
@@ -21,7 +21,7 @@ from ...client.codec.push import Ended, Marked, Told
 from ...client.codec.reply import Refusal, Reply
 from ...client.items import Dropped
 from ...model import Gap, Message, Position
-from ..judge.witness import Witness
+from ..judge.checker import Checker
 from ..plan import SubscriberPlan
 from ..reading import Reading
 from ..timing import Clock
@@ -39,9 +39,9 @@ SUBSCRIBE_ID = 1
 class RawSubscriber(Reading[asyncio.Event]):
     """Run it as a task; cancel it to end."""
 
-    def __init__(self, mine: SubscriberPlan, url: str, witness: Witness, trace: Trace, clock: Clock) -> None:
+    def __init__(self, mine: SubscriberPlan, url: str, checker: Checker, trace: Trace, clock: Clock) -> None:
         super().__init__(asyncio.Event())
-        self.mine, self.witness, self.trace = mine, witness, trace
+        self.mine, self.checker, self.trace = mine, checker, trace
         self._url, self._clock = f"{url}/v1/live", clock
         host, _, port = url.removeprefix("ws://").rpartition(":")
         self._address = host, int(port)
@@ -70,7 +70,7 @@ class RawSubscriber(Reading[asyncio.Event]):
             self.trace.up(self._clock())
             reason = await self._live(opened)
             self.trace.down(self._clock())
-            self.witness.lost(self._clock(), reason)
+            self.checker.lost(self._clock(), reason)
             opened.transport.abort()
             with contextlib.suppress(Exception):
                 await opened.close()
@@ -135,31 +135,36 @@ class RawSubscriber(Reading[asyncio.Event]):
                     await opened.send(ping)
 
     def _ask(self) -> Subscribe:
-        mine, witness = self.mine, self.witness
-        stands = {subject: place.stand for subject, place in witness.places.items() if place.stand is not None}
+        mine, checker = self.mine, self.checker
+        positions = {subject: state.reached for subject, state in checker.states.items() if state.reached is not None}
         resume_token = self._resume_token if mine.resumes_by != "positions" else None
-        if witness.is_pattern and (resume_token is None or mine.resumes_by == "both"):
-            stand = ResumePoint(stands, resume_token)
+        if checker.is_pattern and (resume_token is None or mine.resumes_by == "both"):
+            resume_point = ResumePoint(positions, resume_token)
         else:
-            stand = ResumePoint({}, resume_token) if witness.is_pattern else ResumePoint(stands)
-        witness.asked(self._clock(), resume_token if witness.is_pattern and stand.since and not stand.after else None)
-        return Subscribe(SUBSCRIBE_ID, mine.selector, stand, Choice(on_gap=mine.on_gap, conflate_ms=mine.conflate_ms))
+            resume_point = ResumePoint({}, resume_token) if checker.is_pattern else ResumePoint(positions)
+        checker.asked(
+            self._clock(),
+            resume_token if checker.is_pattern and resume_point.since and not resume_point.after else None,
+        )
+        return Subscribe(
+            SUBSCRIBE_ID, mine.selector, resume_point, Choice(on_gap=mine.on_gap, conflate_ms=mine.conflate_ms)
+        )
 
     def _take(self, now: int, told: Told) -> None:
-        witness = self.witness
+        checker = self.checker
         match told:
             case Message():
-                witness.message(now, told)
+                checker.message(now, told)
             case Marked():
                 self._resume_token = told.resume_token
-                witness.marked(now, told.resume_token)
+                checker.marked(now, told.resume_token)
             case Gap():
                 if told.position is None:
                     self._resume_token = None
                 self.trace.gap(now, told.missed)
-                witness.gap(now, told)
+                checker.gap(now, told)
             case Reply() if told.id == SUBSCRIBE_ID:
-                witness.joined(now, told.position, told.outcome, told.count)
+                checker.joined(now, told.position, told.outcome, told.count)
             case Refusal() | Ended():
                 self.refusals += 1
                 if self._socket is not None:
@@ -168,6 +173,6 @@ class RawSubscriber(Reading[asyncio.Event]):
                 pass
 
 
-def resume_point_of(witness: Witness) -> dict[str, Position]:
-    """Where a witness stands, by subject."""
-    return {subject: place.stand for subject, place in witness.places.items() if place.stand is not None}
+def resume_point_of(checker: Checker) -> dict[str, Position]:
+    """Where a checker stands, by subject."""
+    return {subject: state.reached for subject, state in checker.states.items() if state.reached is not None}

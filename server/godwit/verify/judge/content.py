@@ -88,7 +88,7 @@ class Contents:
 
 
 def read_identity(content: bytes) -> Identity | None:
-    """Which publish a content says it is; None for what no publisher here makes. Whether it is true the ledger knows."""
+    """Which publish a content says it is; None for what no publisher here makes. Whether it is true the expected history knows."""
     try:
         if content.startswith(b"{"):
             read = json.loads(content)

@@ -1,6 +1,6 @@
-"""What can be found: a promise, and a breach of it by a broker, with the shortest history that shows it.
+"""Guarantees and violations of them by a broker, with the shortest history that shows each.
 
-Promises are worded here once, for the table, the JSON and the page. Pure.
+Guarantees are worded here once, for the table, the JSON and the page. Pure.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Promise(StrEnum):
-    """What a broker is held to. A broker that never promised something is not judged by it, and the report says so."""
+class Guarantee(StrEnum):
+    """What a broker is judged by. A broker is not judged by what it does not guarantee; the report names that."""
 
     NO_LOSS = "no loss"
     NO_REPEAT = "no repeat"
@@ -26,33 +26,33 @@ class Promise(StrEnum):
 
 
 SENTENCES = {
-    Promise.NO_LOSS: "Every acknowledged message reached every subscriber, or the subscriber was told that it could not.",
-    Promise.NO_REPEAT: "Nothing was given twice, save what a resume from a resume token may bring again.",
-    Promise.ORDER: "Messages came in the order in which they were accepted.",
-    Promise.CONTENT: "Everything that came is what somebody had published, byte for byte.",
-    Promise.ONCE: "A publish that was tried again became one message.",
-    Promise.GAPS: "Each gap had a cause, began where the subscriber stood, and its count was exact.",
-    Promise.MERGE: "Conflated messages and snapshots held the latest value of each field, and the right count.",
-    Promise.RUN: "A restart was told to everyone before the first message that followed it.",
-    Promise.FRESH: "Whoever joined was given everything that had been acknowledged before.",
-    Promise.MEMORY: "The memory of the node stayed below the limit that was stated before.",
-    Promise.ALIVE: "Everyone came back after each fault, and came to the end.",
+    Guarantee.NO_LOSS: "Every acknowledged message reached every subscriber, or the subscriber received a gap.",
+    Guarantee.NO_REPEAT: "Nothing was delivered twice, except what a resume by token may repeat.",
+    Guarantee.ORDER: "Messages arrived in the order of acceptance, also across the subjects of a pattern.",
+    Guarantee.CONTENT: "Everything received was published, byte for byte, and not refused.",
+    Guarantee.ONCE: "A repeated publish became one message.",
+    Guarantee.GAPS: "Each gap had a cause, began at the subscriber's position, and its count was exact.",
+    Guarantee.MERGE: "Conflated messages and snapshots held the latest value of each field, and the right count.",
+    Guarantee.RUN: "Every subscriber was notified of a restart before the first message after it.",
+    Guarantee.FRESH: "A new subscriber received everything that was acknowledged before.",
+    Guarantee.MEMORY: "The memory of the node stayed below the sum of its limits.",
+    Guarantee.ALIVE: "Every client reconnected after each fault and reached the end.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
-    """A promise that was broken, and how, in one sentence."""
+class Violation:
+    """A guarantee that was broken, and how, in one sentence."""
 
-    promise: Promise
+    guarantee: Guarantee
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A breach with its circumstances. `history` is the shortest run of what was seen that shows it, oldest first."""
+    """A violation with its circumstances. `history` is the shortest run of what was seen that shows it, oldest first."""
 
-    promise: Promise
+    guarantee: Guarantee
     sentence: str
     who: str
     subject: str
@@ -61,7 +61,7 @@ class Finding:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "promise": self.promise.value,
+            "guarantee": self.guarantee.value,
             "sentence": self.sentence,
             "who": self.who,
             "subject": self.subject,
@@ -76,11 +76,11 @@ class Findings:
     def __init__(self, kept_max: int = 50) -> None:
         self._kept_max = kept_max
         self.kept: list[Finding] = []
-        self.counts: dict[Promise, int] = {}
+        self.counts: dict[Guarantee, int] = {}
 
     def add(self, finding: Finding) -> None:
-        seen = self.counts.get(finding.promise, 0)
-        self.counts[finding.promise] = seen + 1
+        seen = self.counts.get(finding.guarantee, 0)
+        self.counts[finding.guarantee] = seen + 1
         if len(self.kept) < self._kept_max or seen == 0:
             self.kept.append(finding)
 

@@ -1,5 +1,5 @@
-"""The shortest history that shows a breach: where the subscriber stood and how it came there, what it was told, and what the
-ledger holds there. Everything before the last known stand proves nothing, so it is left out. Pure.
+"""The shortest history that shows a violation: where the subscriber stood and how it came there, what it was told, and what the
+publishers sent there. Everything before the last known position proves nothing and is left out. Pure.
 """
 
 from __future__ import annotations
@@ -7,31 +7,33 @@ from __future__ import annotations
 import re
 
 from ...model import Position
-from .finding import Breach, Promise
-from .ledger import Ledger
-from .place import Seen
+from .expected_history import ExpectedHistory
+from .finding import Guarantee, Violation
+from .subject_state import Seen
 
-LEDGER_LINES_MAX = 4
+PUBLISHED_LINES_MAX = 4
 _POSITIONS = re.compile(r"\b(\d+)\.(\d+)\b")
 
 
-def tell_history(ledger: Ledger, subject: str, breach: Breach, seen: list[Seen], events: list[Seen]) -> list[str]:
-    """Lines, oldest first. `seen` is of the subject, `events` of the whole subscription; the last seen is the breach."""
-    shortest = seen[_first_needed(breach, seen) :]
+def tell_history(
+    expected: ExpectedHistory, subject: str, violation: Violation, seen: list[Seen], events: list[Seen]
+) -> list[str]:
+    """Lines, oldest first. `seen` is of the subject, `events` of the whole subscription; the last seen is the violation."""
+    shortest = seen[_first_needed(violation, seen) :]
     begin = shortest[0][0] if shortest else 0
     merged = sorted([*shortest, *(event for event in events if event[0] >= begin)], key=lambda one: one[0])
     lines = [tell_seen(one) for one in merged]
-    return lines + [f"ledger: {subject} {line}" for line in _ledger_lines(ledger, subject, breach)]
+    return lines + [f"published: {subject} {line}" for line in _expected_lines(expected, subject, violation)]
 
 
-def _first_needed(breach: Breach, seen: list[Seen]) -> int:
+def _first_needed(violation: Violation, seen: list[Seen]) -> int:
     """The event that set the stand is enough; for what came twice, its first coming, if that is still known."""
     start = max(0, len(seen) - 2)
-    if breach.promise in (Promise.NO_REPEAT, Promise.ORDER) and seen:
+    if violation.guarantee in (Guarantee.NO_REPEAT, Guarantee.ORDER) and seen:
         position = _position_of(seen[-1])
-        for place in range(start, -1, -1):
-            if position is not None and _position_of(seen[place]) == position:
-                return place
+        for state in range(start, -1, -1):
+            if position is not None and _position_of(seen[state]) == position:
+                return state
     return start
 
 
@@ -52,13 +54,13 @@ def tell_seen(one: Seen) -> str:
         case "gap", (after, at, reason, missed):
             return f"{when}gap after {after} to {at}, {reason}, missed {missed}"
         case "reply", (outcome, at, count):
-            return f"{when}reply: {outcome} at {at}, {count} to come"
+            return f"{when}reply: {outcome} at {at}, {count} messages follow"
         case _:
             return when + what
 
 
-def _ledger_lines(ledger: Ledger, subject: str, breach: Breach) -> list[str]:
-    if subject not in ledger.runs:
+def _expected_lines(expected: ExpectedHistory, subject: str, violation: Violation) -> list[str]:
+    if subject not in expected.runs:
         return []
-    named = dict.fromkeys(Position(int(e), int(s)) for e, s in _POSITIONS.findall(breach.sentence) if int(s) > 0)
-    return [ledger.tell(subject, at) for at in list(named)[:LEDGER_LINES_MAX]]
+    named = dict.fromkeys(Position(int(e), int(s)) for e, s in _POSITIONS.findall(violation.sentence) if int(s) > 0)
+    return [expected.tell(subject, at) for at in list(named)[:PUBLISHED_LINES_MAX]]

@@ -1,4 +1,4 @@
-"""Conflated messages and snapshots against the ledger: what the messages of a range come to (protocol 8.2, 9.1).
+"""Conflated messages and snapshots against the expected history: what the messages of a range come to (protocol 8.2, 9.1).
 
 A claim that reaches over positions nobody has filled yet waits; equal claims of many subscribers are judged once. Bounded: past
 `waiting_max` a claim is counted as unjudged, never passed as right. Pure.
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ...model import Position
 from .content import FIELDS, Identity, Style, read_fields
-from .finding import Breach, Promise
-from .ledger import Ledger
+from .expected_history import ExpectedHistory
+from .finding import Guarantee, Violation
 
 
 class Claim(NamedTuple):
@@ -36,41 +36,41 @@ class Unknown(Exception):
 class Merging:
     """Judges claims; remembers those that were found right, for a while, and those that must wait."""
 
-    def __init__(self, ledger: Ledger, waiting_max: int = 20_000, keeps_journal: bool = False) -> None:
-        self._ledger, self._waiting_max, self._keeps_journal = ledger, waiting_max, keeps_journal
+    def __init__(self, expected: ExpectedHistory, waiting_max: int = 20_000, keeps_journal: bool = False) -> None:
+        self._expected, self._waiting_max, self._keeps_journal = expected, waiting_max, keeps_journal
         self._right: dict[Claim, None] = {}  # oldest first
         self._waiting: dict[Claim, tuple[bytes, str, int]] = {}
         self.judged = self.unjudged = 0
 
-    def claim(self, claim: Claim, content: bytes, who: str, at_ms: int) -> Breach | None:
+    def claim(self, claim: Claim, content: bytes, who: str, at_ms: int) -> Violation | None:
         """Judge it now if that can be, else keep it."""
         if claim in self._right:
             self.judged += 1
             return None
         try:
-            breach = self._judge(claim, content)
+            violation = self._judge(claim, content)
         except Unknown:
             if len(self._waiting) < self._waiting_max:
                 self._waiting.setdefault(claim, (content, who, at_ms))
             else:
                 self.unjudged += 1
             return None
-        if breach is None:
+        if violation is None:
             self._remember(claim)
-        return breach
+        return violation
 
-    def review(self, is_end: bool = False) -> Iterator[tuple[Breach, Claim, str, int]]:
+    def review(self, is_end: bool = False) -> Iterator[tuple[Violation, Claim, str, int]]:
         """Judge again what had to wait; at the end, what still cannot be judged is counted."""
         for claim, (content, who, at_ms) in list(self._waiting.items()):
             try:
-                breach = self._judge(claim, content)
+                violation = self._judge(claim, content)
             except Unknown:
                 if is_end:
                     self.unjudged += 1
                 continue
             del self._waiting[claim]
-            if breach is not None:
-                yield breach, claim, who, at_ms
+            if violation is not None:
+                yield violation, claim, who, at_ms
             else:
                 self._remember(claim)
 
@@ -80,36 +80,38 @@ class Merging:
         if len(self._right) > 4_000:
             del self._right[next(iter(self._right))]
 
-    def _judge(self, claim: Claim, content: bytes) -> Breach | None:
-        style = self._ledger.styles[claim.subject]
+    def _judge(self, claim: Claim, content: bytes) -> Violation | None:
+        style = self._expected.styles[claim.subject]
         what = "snapshot" if claim.is_snapshot else f"conflated message of {claim.at - claim.after}"
         if style is not Style.OBJECT:
             newest = next(self._newest_first(claim), None)
             if newest is None:
                 raise Unknown
-            last = self._ledger.contents.make(newest, style)
+            last = self._expected.contents.make(newest, style)
             if content == last:
                 return None
-            return Breach(
-                Promise.MERGE, f"{what} at {claim.epoch}.{claim.at} is not the last content: {content[:80]!r}"
+            return Violation(
+                Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at} is not the last content: {content[:80]!r}"
             )
-        expected, came = self._merge(claim), read_fields(content)
-        if came == expected:
+        wanted, came = self._merge(claim), read_fields(content)
+        if came == wanted:
             return None
         if came is None:
-            return Breach(Promise.MERGE, f"{what} at {claim.epoch}.{claim.at} is no object: {content[:80]!r}")
-        wrong = sorted(name for name in {*came, *expected} if came.get(name) != expected.get(name))
-        told = ", ".join(f"{name} is {_short(came.get(name))} for {_short(expected.get(name))}" for name in wrong[:3])
-        return Breach(Promise.MERGE, f"{what} at {claim.epoch}.{claim.at}: {told}")
+            return Violation(
+                Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at} is not a valid object: {content[:80]!r}"
+            )
+        wrong = sorted(name for name in {*came, *wanted} if came.get(name) != wanted.get(name))
+        told = ", ".join(f"{name} is {_short(came.get(name))} for {_short(wanted.get(name))}" for name in wrong[:3])
+        return Violation(Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at}: {told}")
 
     def _merge(self, claim: Claim) -> dict[str, object]:
         """The union of the fields, walking back from the newest until every field there can be is found."""
         merged: dict[str, object] = {}
-        wanted = len(FIELDS) + 2 + bool(self._ledger.contents.size)
+        count = len(FIELDS) + 2 + bool(self._expected.contents.size)
         for identity in self._newest_first(claim):
-            for name, value in self._ledger.contents.fields(identity).items():
+            for name, value in self._expected.contents.fields(identity).items():
                 merged.setdefault(name, value)
-            if len(merged) == wanted:
+            if len(merged) == count:
                 break
         return merged
 
@@ -119,7 +121,7 @@ class Merging:
         end = claim.epoch if claim.after_epoch is None else claim.after_epoch
         while True:
             for place in range(sequence, claim.after if epoch == end and not claim.is_snapshot else 0, -1):
-                identity = self._ledger.identity_at(claim.subject, Position(epoch, place))
+                identity = self._expected.identity_at(claim.subject, Position(epoch, place))
                 if identity is None:
                     raise Unknown
                 yield identity
@@ -129,14 +131,16 @@ class Merging:
                 or self._is_first(claim.subject, epoch)
             ):
                 return
-            before = self._ledger.followed(claim.subject, epoch)
+            before = self._expected.followed(claim.subject, epoch)
             if before is None:
                 raise Unknown
             epoch, sequence = before.epoch, before.sequence
 
     def _is_first(self, subject: str, epoch: int) -> bool:
         """Whether no run of the subject is known that ended before this one."""
-        return not any(self._ledger.has_ended(subject, other) for other in self._ledger.runs[subject] if other < epoch)
+        return not any(
+            self._expected.has_ended(subject, other) for other in self._expected.runs[subject] if other < epoch
+        )
 
 
 def _short(value: object) -> str:

@@ -10,18 +10,18 @@ from typing import Any
 
 from ... import __version__
 from ..brokers.broker import Subscriber
-from ..judge.court import Counts
+from ..judge.context import Counts
 from ..judge.finding import SENTENCES
-from ..plan import HARM_SENTENCES
-from ..scene import Scene
+from ..plan import FAULT_SENTENCES
 from ..verdict import Verdict
+from ..verify_run import VerifyRun
 
 Document = dict[str, Any]
 
 
-def build_document(scene: Scene, verdict: Verdict, again: str) -> Document:
-    """Reads a scene that has ended, and its verdict; `again` is the command that draws the same plan."""
-    scale = scene.plan.scale
+def build_document(run: VerifyRun, verdict: Verdict, again: str) -> Document:
+    """Reads a run that has ended, and its verdict; `again` is the command that draws the same plan."""
+    scale = run.plan.scale
     return {
         "made": datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat(),
         "version": __version__,
@@ -36,27 +36,27 @@ def build_document(scene: Scene, verdict: Verdict, again: str) -> Document:
             "publishes_per_second": scale.rate,
             "content_bytes": scale.size,
         },
-        "ended_ms": scene.ended_ms,
-        "published_until_ms": scene.published_until_ms,
-        "promises": [
-            {"promise": promise.value, "state": state, "sentence": SENTENCES[promise]}
-            for promise, state in verdict.promises.items()
+        "ended_ms": run.ended_ms,
+        "published_until_ms": run.published_until_ms,
+        "guarantees": [
+            {"guarantee": guarantee.value, "state": state, "sentence": SENTENCES[guarantee]}
+            for guarantee, state in verdict.guarantees.items()
         ],
         "counts": verdict.counts,
         "memory": verdict.memory,
-        "harms": dict(verdict.harms),
-        "harms_left_out": verdict.left_out,
-        "harm_sentences": {harm.value: HARM_SENTENCES[harm] for harm in HARM_SENTENCES},
-        "faults": [done.to_json() for done in scene.harming.done] if scene.harming is not None else [],
+        "fault_kinds": dict(verdict.fault_kinds),
+        "fault_kinds_left_out": verdict.left_out,
+        "fault_sentences": {fault_kind.value: FAULT_SENTENCES[fault_kind] for fault_kind in FAULT_SENTENCES},
+        "faults": [done.to_json() for done in run.injection.done] if run.injection is not None else [],
         "notes": verdict.notes,
-        "kinds": _build_kinds(scene.subscribers),
+        "kinds": _build_kinds(run.subscribers),
         "findings": [finding.to_json() for finding in verdict.findings],
         "shortest": verdict.shortest.to_json() if verdict.shortest is not None else None,
         "samples": [
             [each.at_ms, each.published, each.delivered, each.connected, each.memory_bytes, each.gaps]
-            for each in scene.samples
+            for each in run.samples
         ],
-        "clients": [_build_client(subscriber) for subscriber in scene.subscribers],
+        "clients": [_build_client(subscriber) for subscriber in run.subscribers],
     }
 
 
@@ -71,12 +71,12 @@ def _build_kinds(subscribers: list[Subscriber]) -> list[dict[str, Any]]:
     for subscriber in subscribers:
         sums = kinds.setdefault(subscriber.mine.kind.value, Counter())
         sums["subscribers"] += 1
-        sums.update({name: getattr(subscriber.witness.counts, name) for name in Counts.__slots__})
+        sums.update({name: getattr(subscriber.checker.counts, name) for name in Counts.__slots__})
     return [{"kind": kind, **sums} for kind, sums in kinds.items()]
 
 
 def _build_client(subscriber: Subscriber) -> dict[str, Any]:
-    mine, counts = subscriber.mine, subscriber.witness.counts
+    mine, counts = subscriber.mine, subscriber.checker.counts
     return {
         "name": mine.name,
         "kind": mine.kind.value,

@@ -1,4 +1,4 @@
-"""The timeline as SVG: what was harmed when, what passed meanwhile, and a line for each client. Pure.
+"""The timeline as SVG: what was disturbed when, what passed meanwhile, and a line for each client. Pure.
 
 One path for each client and thing keeps the page small: hundreds of clients through hours of cuts.
 """
@@ -34,7 +34,7 @@ class Timeline:
         body = "".join(self._parts)
         return (
             f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" '
-            f'aria-label="What was harmed when, and what each client saw">{body}</svg>'
+            f'aria-label="Faults over time, and what each client received">{body}</svg>'
         )
 
     def _x(self, at_ms: float) -> float:
@@ -44,23 +44,23 @@ class Timeline:
         self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>')
 
     def _draw_axis_names(self) -> None:
-        self._text(0, 14, "Harm", "head")
+        self._text(0, 14, "Faults", "head")
         self._y = 22
 
     def _draw_faults(self) -> None:
         faults = self._document["faults"]
-        sentences = self._document["harm_sentences"]
-        for harm in [row for row in FAULT_ROWS if any(fault["harm"] == row for fault in faults)]:
-            self._text(LEFT - 8, self._y + 12, harm, anchor="end")
-            for fault in (each for each in faults if each["harm"] == harm):
+        sentences = self._document["fault_sentences"]
+        for fault_kind in [row for row in FAULT_ROWS if any(fault["fault_kind"] == row for fault in faults)]:
+            self._text(LEFT - 8, self._y + 12, fault_kind, anchor="end")
+            for fault in (each for each in faults if each["fault_kind"] == fault_kind):
                 begin = self._x(fault["from_ms"])
                 width = max(3.0, self._x(fault["to_ms"]) - begin)
-                when = f"{fault['from_ms'] / 1000:.1f} s: {sentences[harm]}. {fault['detail']}"
+                when = f"{fault['from_ms'] / 1000:.1f} s: {sentences[fault_kind]}. {fault['detail']}"
                 self._parts.append(
-                    f'<rect class="fault {harm}" x="{begin:.1f}" y="{self._y + 2}" width="{width:.1f}" '
+                    f'<rect class="fault {fault_kind}" x="{begin:.1f}" y="{self._y + 2}" width="{width:.1f}" '
                     f'height="{FAULT_HEIGHT - 4}" rx="2"><title>{escape(when)}</title></rect>'
                 )
-                if harm in ("kill", "drain"):
+                if fault_kind in ("kill", "drain"):
                     self._parts.append(
                         f'<path class="restart" d="M{begin:.1f} {self._y + FAULT_HEIGHT}V100000" />'
                     )  # cut off by the edge of the picture

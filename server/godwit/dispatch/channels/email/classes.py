@@ -9,6 +9,10 @@ from ...model import Result
 GREYLIST_MS = 300_000
 """The least wait after a temporary refusal: a greylisting server wants to see a sender come back minutes later."""
 _ENHANCED = re.compile(r"\A([245])\.(\d{1,3})\.(\d{1,3})\b")
+ADDRESS_GONE = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"})
+"""Bad mailbox, domain or syntax, moved, no mail, disabled. 5.1.7 and 5.1.8 are about the sender's address, 5.1.0 about either."""
+_ADDRESS = re.compile(r'"[^"\s]*"@[^\s<>()\[\]{},;"]*|[^\s<>()\[\]{},;"]*@[^\s<>()\[\]{},;"]*')
+_CLEANED_MAX = 1_000
 
 
 def classify(code: int, text: str) -> Result:
@@ -18,5 +22,14 @@ def classify(code: int, text: str) -> Result:
     if 400 <= code <= 499:
         return Result.TEMPORARY
     enhanced = _ENHANCED.match(text.strip())
-    is_address = enhanced is not None and enhanced[1] == "5" and enhanced[2] == "1"
-    return Result.ADDRESS if is_address else Result.CONTENT
+    return Result.ADDRESS if enhanced is not None and is_address_gone(enhanced[0]) else Result.CONTENT
+
+
+def is_address_gone(status: str) -> bool:
+    """Whether an enhanced code says that nothing more can be sent to the recipient's address."""
+    return status in ADDRESS_GONE
+
+
+def hide_addresses(text: str) -> str:
+    """What a mail server said, on one line, without anything like an address: it would outlive the address's erasure."""
+    return _ADDRESS.sub("(address)", " ".join(text[:_CLEANED_MAX].split()))

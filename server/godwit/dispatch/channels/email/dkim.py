@@ -21,6 +21,8 @@ from ....errors import ConfigInvalid
 SIGNED = (
     "from",
     "to",
+    "cc",
+    "reply-to",
     "subject",
     "date",
     "message-id",

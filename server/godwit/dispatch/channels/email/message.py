@@ -6,6 +6,7 @@ escaped. The Message-ID is the delivery's, the same in every attempt, so that a 
 
 from __future__ import annotations
 
+import base64
 import html
 from datetime import UTC, datetime
 from email.headerregistry import Address
@@ -16,28 +17,64 @@ from email.utils import format_datetime
 import msgspec
 
 from ...model import Shipment
+from ...pure.verp import COMPLAINT
 from ..letter import Letter
 
 NO_TITLE = "Notification"
 
 
-def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = "") -> bytes:
+class OwnFile(msgspec.Struct, frozen=True):
+    """An attachment; `content` is base64."""
+
+    name: str
+    content: str
+    type: str = "application/octet-stream"
+
+
+class Own(msgspec.Struct, frozen=True):
+    """What an e-mail has of its own: from its template, or from the request."""
+
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+    cc: tuple[str, ...] = ()
+    reply_to: str | None = None
+    headers: dict[str, str] = {}
+    attachments: tuple[OwnFile, ...] = ()
+
+
+def read_own(letter: Letter) -> Own:
+    """What a letter has of its own as an e-mail."""
+    return msgspec.json.decode(letter.email, type=Own) if letter.email else Own()
+
+
+def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = "", token: str = "") -> bytes:
     """The whole message with CRLF; raises ValueError where the content cannot be one."""
     content = msgspec.json.decode(letter.content, type=dict[str, object])
     title, text, url = (str(content.get(field) or "") for field in ("title", "body", "url"))
-    own = msgspec.json.decode(letter.email, type=dict[str, str]) if letter.email else {}
+    own = read_own(letter)
     message = EmailMessage(SMTP)
     message["From"] = sender
     message["To"] = Address(addr_spec=shipment.target.value)
-    message["Subject"] = make_header(own.get("subject") or title) or NO_TITLE
+    message["Subject"] = make_header(own.subject or title) or NO_TITLE
     message["Date"] = format_datetime(datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC))
-    message["Message-ID"] = make_message_id(shipment, sender)
+    if own.cc:
+        message["Cc"] = tuple(Address(addr_spec=value) for value in own.cc)
+    if own.reply_to:
+        message["Reply-To"] = Address(addr_spec=own.reply_to)
+    for name, value in own.headers.items():
+        message[name] = make_header(value)
+    message["Message-ID"] = make_message_id(shipment, sender, token)
     if link:
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message["Auto-Submitted"] = "auto-generated"
-    plain = own.get("text") or "\n\n".join(part for part in (text, url) if part) or title
+    plain = own.text or "\n\n".join(part for part in (text, url) if part) or title
     message.set_content(plain, cte="quoted-printable")
-    message.add_alternative(own.get("html") or _make_html(title, text, url), subtype="html", cte="quoted-printable")
+    message.add_alternative(own.html or _make_html(title, text, url), subtype="html", cte="quoted-printable")
+    for attached in own.attachments:
+        kind, _, subtype = attached.type.partition("/")
+        content_bytes = base64.b64decode(attached.content)
+        message.add_attachment(content_bytes, maintype=kind, subtype=subtype, filename=attached.name)
     # On one line whatever its length: the library would encode a long word, which RFC 8058 does not allow.
     unsubscribe = f"List-Unsubscribe: <{link}>\r\n".encode("ascii") if link else b""
     return unsubscribe + message.as_bytes()
@@ -48,10 +85,11 @@ def make_header(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def make_message_id(shipment: Shipment, sender: str) -> str:
-    """The delivery's Message-ID."""
+def make_message_id(shipment: Shipment, sender: str, token: str = "") -> str:
+    """The delivery's Message-ID; with a token a complaint about the message can be believed."""
     key = shipment.key
-    return f"<dlv_{key.nid}_{key.rid}_{key.aid}@{sender.rpartition('@')[2]}>"
+    name = f"{COMPLAINT}{token}" if token else f"dlv_{key.nid}_{key.rid}_{key.aid}"
+    return f"<{name}@{sender.rpartition('@')[2]}>"
 
 
 def _make_html(title: str, text: str, url: str) -> str:

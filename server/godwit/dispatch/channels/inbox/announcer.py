@@ -23,6 +23,9 @@ from ...pure.subjects import head_subject, inbox_subject, read_owner
 
 WAITING_MAX = 50_000
 IN_FLIGHT_MAX = 200
+LAST = "/$inbox/~/~"
+"""A subject of the announcer's own. A node tells who is connected 256 subjects at a time, in byte order, and this one comes after every
+receiver's: no name is encoded with a `~`, and no other character of names is greater."""
 Owner = tuple[str, str]
 ReadHead = Callable[[str, str], Awaitable[Head | None]]
 
@@ -30,11 +33,24 @@ ReadHead = Callable[[str, str], Awaitable[Head | None]]
 class Announcer:
     """One connection to one node; `run` until it is cancelled."""
 
-    def __init__(self, url: str, token: Callable[[], Awaitable[str]], read_head: ReadHead) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: Callable[[], Awaitable[str]],
+        read_head: ReadHead,
+        on_change: Callable[[Owner], None] = lambda owner: None,
+        on_complete: Callable[[bool], None] = lambda is_complete: None,
+    ) -> None:
+        """`on_change` is called when a receiver's first client came, or its last one left.
+
+        `on_complete` is called when all that are connected are known, or no longer.
+        """
+        self._on_change, self._on_complete = on_change, on_complete
         self._url, self._token, self._read_head = url, token, read_head
         self._items: deque[InboxItem] = deque()
         self._heads: dict[Owner, None] = {}
         self._connected: dict[Owner, set[str]] = {}
+        self._showing: set[Owner] = set()  # whose head is being published: two at once could overtake each other
         self._stirred = asyncio.Event()
         self.dropped = 0
 
@@ -54,25 +70,44 @@ class Announcer:
         """Whether a client of the receiver is subscribed on the node."""
         return (tenant, receiver) in self._connected
 
+    def list_connected(self, tenant: str) -> list[Owner]:
+        """The receivers of a tenant that are connected."""
+        return [owner for owner in self._connected if owner[0] == tenant]
+
     async def run(self) -> None:
-        """Publishes and watches until it is cancelled."""
+        """Publishes and watches until it is cancelled. A run knows nothing of the one before: who left between them is not reported."""
+        self._on_complete(False)
+        self._connected.clear()
+        self._showing.clear()
         async with (
             Client(self._url, token=self._token) as client,
             asyncio.TaskGroup() as group,
         ):  # one that fails ends the other
             group.create_task(self._watch(client))
+            group.create_task(self._mark_end(client))
             group.create_task(self._publish_all(client))
 
     async def _watch(self, client: Client) -> None:
         async for interest in client.watch("/$inbox/**"):
             self._take_interest(interest)
 
+    async def _mark_end(self, client: Client) -> None:
+        """Subscribes to the last subject: when the node reports its interest, it has reported everybody's."""
+        async for _ in client.subscribe(LAST):
+            pass
+
     def _take_interest(self, interest: Interest) -> None:
+        if interest.subject == LAST:
+            self._on_complete(interest.has_subscribers)
+            return
         owner = read_owner(interest.subject)
         if owner is None:
             return
+        is_new = owner not in self._connected
         selectors = self._connected.setdefault(owner, set())
         if interest.has_subscribers:
+            if is_new:
+                self._on_change(owner)
             selectors.add(interest.subject)
             self._heads[owner] = None
             self._stirred.set()
@@ -80,6 +115,8 @@ class Announcer:
         selectors.discard(interest.subject)
         if not selectors:
             del self._connected[owner]
+            if not is_new:
+                self._on_change(owner)
 
     async def _publish_all(self, client: Client) -> None:
         tasks: set[asyncio.Task[None]] = set()
@@ -101,10 +138,12 @@ class Announcer:
     def _take(self, client: Client) -> Coroutine[None, None, None] | None:
         if self._items:
             return self._publish_item(client, self._items.popleft())
-        for owner in self._heads:
-            del self._heads[owner]
-            return self._publish_head(client, owner)
-        return None
+        owner = next((owner for owner in self._heads if owner not in self._showing), None)
+        if owner is None:
+            return None
+        del self._heads[owner]
+        self._showing.add(owner)
+        return self._publish_head(client, owner)
 
     async def _publish_item(self, client: Client, item: InboxItem) -> None:
         content = JsonText(msgspec.json.encode(show_item(item)).decode())
@@ -116,9 +155,13 @@ class Announcer:
         self._stirred.set()
 
     async def _publish_head(self, client: Client, owner: Owner) -> None:
-        head = await self._read_head(*owner)
-        if head is None:
-            return
-        content = JsonText(msgspec.json.encode(show_head(head)).decode())
-        with contextlib.suppress(GodwitError):
-            await client.publish(head_subject(*owner), content, retain=True)
+        try:
+            head = await self._read_head(*owner)
+            if head is None:
+                return
+            content = JsonText(msgspec.json.encode(show_head(head)).decode())
+            with contextlib.suppress(GodwitError):
+                await client.publish(head_subject(*owner), content, retain=True)
+        finally:
+            self._showing.discard(owner)
+            self._stirred.set()

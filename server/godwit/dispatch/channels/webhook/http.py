@@ -48,21 +48,27 @@ class AddressRefused(OSError):
 
 
 class HttpPoster:
-    """A pool of connections. Open it in the event loop that uses it."""
+    """A pool of connections, open from the first request on: nothing is left of one that was never used."""
 
     def __init__(self, private: tuple[PrivateTarget, ...], *, sends_max: int, timeout_ms: int) -> None:
-        self._private = private
-        connector = aiohttp.TCPConnector(limit=sends_max, resolver=CheckingResolver(private), ttl_dns_cache=30)
-        self._http = aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=timeout_ms / 1_000, sock_connect=timeout_ms / 1_500),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            headers={"User-Agent": "Godwit"},
-        )
+        self._private, self._sends_max, self._timeout_ms = private, sends_max, timeout_ms
+        self._http: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        await self._http.close()
+        if self._http is not None:
+            await self._http.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            resolver = CheckingResolver(self._private)
+            self._http = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._sends_max, resolver=resolver, ttl_dns_cache=30),
+                timeout=aiohttp.ClientTimeout(total=self._timeout_ms / 1_000, sock_connect=self._timeout_ms / 1_500),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                headers={"User-Agent": "Godwit"},
+            )
+        return self._http
 
     async def post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[Result, str, int]:
         """What became of it, in words, and the Retry-After. Raises nothing but cancellation."""
@@ -70,7 +76,7 @@ class HttpPoster:
             return Result.CONTENT, problem, 0
         try:
             target = URL(url, encoded=False)
-            async with self._http.post(target, data=body, headers=headers, allow_redirects=False) as answered:
+            async with self._open().post(target, data=body, headers=headers, allow_redirects=False) as answered:
                 after_ms = read_retry_after(answered.headers.get("Retry-After"))
                 await _drop_body(answered)
                 return classify(answered.status), f"HTTP {answered.status}", after_ms

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from ...model import DeliveryKey, State
 from .tenants import count_deliveries
 
+SMALL = 90
+"""Numbers of an event that fit into the smallest window."""
 UNREPORTED = (State.QUEUED, State.SENDING)
 """States that are not worth an event."""
 
@@ -32,8 +34,10 @@ class Member(NamedTuple):
 class Changes:
     """The changes of one unit."""
 
-    def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, now_ms: int, tenants: Mapping[int, str] | None = None) -> None:
+        """`tenants` are those of notifications that the caller knows."""
         self._connection, self.now_ms = connection, now_ms
+        self._tenants = dict(tenants or {})
         self._counts: Counter[tuple[int, str, State]] = Counter()
         self._made: Counter[int] = Counter()
         self._events: dict[tuple[int, str, str, str], list[Member]] = {}
@@ -77,16 +81,19 @@ class Changes:
     def store(self) -> None:
         """Writes counts and events."""
         add_counts(self._connection, self._counts)
-        tenants: dict[int, str] = {}
+        made: Counter[str] = Counter()
         for nid, count in self._made.items():
-            row = self._connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
-            tenants[nid] = "" if row is None else row[0]
-            count_deliveries(self._connection, tenants[nid], count, self.now_ms)
+            made[self._find_tenant(nid)] += count
+        for tenant, count in made.items():
+            count_deliveries(self._connection, tenant, count, self.now_ms)
         for (nid, channel, kind, reason), members in self._events.items():
-            if nid not in tenants:
-                row = self._connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
-                tenants[nid] = "" if row is None else row[0]
-            add_event(self._connection, tenants[nid], kind, nid, channel, reason, self.now_ms, members)
+            add_event(self._connection, self._find_tenant(nid), kind, nid, channel, reason, self.now_ms, members)
+
+    def _find_tenant(self, nid: int) -> str:
+        if nid not in self._tenants:
+            row = self._connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
+            self._tenants[nid] = "" if row is None else row[0]
+        return self._tenants[nid]
 
     def _report(self, key: DeliveryKey, state: State, reason: str, attempt: int, is_doubtful: bool) -> None:
         if state not in UNREPORTED:
@@ -126,7 +133,8 @@ def pack_members(members: Iterable[Member]) -> bytes:
     for member in members:
         numbers.extend((member.rid - rid, member.aid - aid, member.attempt * 2 + member.is_doubtful))
         rid, aid = member.rid, member.aid
-    return zlib.compress(numbers.tobytes(), 1)
+    size = 15 if len(numbers) > SMALL else 9  # a small window costs less than the one member of most events
+    return zlib.compress(numbers.tobytes(), 1, size)
 
 
 def unpack_members(packed: bytes) -> list[Member]:

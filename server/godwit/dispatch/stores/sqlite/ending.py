@@ -69,34 +69,44 @@ def list_dead(
     return letters, DeliveryKey(*rows[limit - 1][:4]) if len(rows) > limit else None
 
 
+class Replayed(NamedTuple):
+    """Which dead letters are sent again; None: any."""
+
+    state: State
+    channel: str | None = None
+    reason: str | None = None
+    notification: str | None = None
+
+
 def replay(
     connection: sqlite3.Connection,
     tenant: str,
-    reason: str | None,
-    name: str | None,
+    which: Replayed,
     limit: int,
     now_ms: int,
     expires_ms: int,
 ) -> int:
     """Queues dead letters again, and lets their notifications live until `expires_ms`; how many."""
+    state, channel, reason, name = which
     rows = connection.execute(
-        "SELECT nid, rid, channel, aid, delivery.state FROM delivery JOIN notification USING (nid) "
-        "WHERE delivery.state IN (6, 7) AND notification.tenant = ? AND notification.state <> 'cancelled' "
-        "AND (? IS NULL OR notification.id = ?) "
+        "SELECT nid, rid, channel, aid FROM delivery JOIN notification USING (nid) "
+        "WHERE delivery.state = ? AND delivery.state IN (6, 7) AND notification.tenant = ? AND notification.state <> 'cancelled' "
+        "AND (? IS NULL OR notification.id = ?) AND (? IS NULL OR delivery.channel = ?) "
         "AND (? IS NULL OR delivery.reason = ?) ORDER BY nid LIMIT ?",
-        (tenant, name, name, reason, reason, limit),
+        (state, tenant, name, name, channel, channel, reason, reason, limit),
     ).fetchall()
     changes = Changes(connection, now_ms)
-    for nid, rid, channel, aid, state in rows:
-        key = DeliveryKey(nid, rid, channel, aid)
+    for row in rows:
+        key = DeliveryKey(*row)
         connection.execute(
             "UPDATE delivery SET state = 2, due_ms = ?, reason = '', doubt = doubt OR state = 7 "
             "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
             (now_ms, *key),
         )
         connection.execute(
-            "UPDATE notification SET expires_ms = max(expires_ms, ?), state = 'routed' WHERE nid = ?", (expires_ms, nid)
+            "UPDATE notification SET expires_ms = max(expires_ms, ?), state = 'routed' WHERE nid = ?",
+            (expires_ms, key.nid),
         )
-        changes.move(key, State(state), State.DEFERRED, "replay")
+        changes.move(key, state, State.DEFERRED, "replay")
     changes.store()
     return len(rows)

@@ -28,13 +28,14 @@ def put_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
     return made.rowcount == 1
 
 
-def count_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, int] | None:
-    """The current version of a group, and how many receivers it has."""
+def count_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, int, int] | None:
+    """The current version of a group, how many receivers it has, and the last version that was imported, whole or not."""
     found = find_group(connection, tenant, name)
     if found is None:
         return None
     count = connection.execute("SELECT count(*) FROM subscription WHERE gid = ? AND version = ?", found).fetchone()[0]
-    return found[1], int(count)
+    last = connection.execute("SELECT max(version) FROM subscription WHERE gid = ?", found[:1]).fetchone()[0]
+    return found[1], int(count), max(found[1], last or 0)
 
 
 def delete_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:

@@ -17,7 +17,8 @@ from .collapsing import find_replaced
 from .contents import localize
 from .deciding import read_facts
 from .fanout import Due, hurry_route, settle_due
-from .jobs import insert_deliveries, move_cursor
+from .jobs import apart, claim_job, insert_deliveries, move_cursor, read_page
+from .retention import StoredItem, remove_item
 
 
 class Fetched(NamedTuple):
@@ -28,6 +29,14 @@ class Fetched(NamedTuple):
     is_complete: bool
 
 
+class Chosen(NamedTuple):
+    """Which items a mark is for: all up to a SEQ, or those with these SEQs or of these notifications."""
+
+    seqs: Sequence[int] = ()
+    ids: Sequence[str] = ()
+    up_to: int | None = None
+
+
 class Marked(NamedTuple):
     """What a mark changed: the items, each with its new SEQ."""
 
@@ -36,11 +45,36 @@ class Marked(NamedTuple):
 
 
 _ITEM = (
-    "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body, item.nid, notification.options FROM item "
+    "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body, item.nid, notification.options, "
+    "item.first FROM item "
     "LEFT JOIN notification USING (nid) WHERE item.rid = ?"
 )
 HEADS_AT_ONCE = 500
+JOBS_AT_ONCE = 50
+"""A unit takes some milliseconds at most: accepts wait for it."""
+_RID = object()
+"""Stands for the number of the receiver, which is not known before its name was looked up."""
 _CLOSED = Flag.ARCHIVED | Flag.RECALLED
+
+
+def append_pages(
+    connection: sqlite3.Connection, tenant: str | None, now_ms: int, lease_ms: int, limit: int, items_max: int
+) -> tuple[int, list[InboxItem]]:
+    """Takes due jobs and appends their next pages, `limit` receivers together: how many jobs, and the items.
+
+    Claim, intent and checkpoint are one unit. Most jobs have one receiver: taken one by one, each would wait for a commit of its own.
+    """
+    count, left = 0, limit
+    items: list[InboxItem] = []
+    while left > 0 and count < JOBS_AT_ONCE:
+        if (job := claim_job(connection, "inbox", tenant, now_ms, lease_ms)) is None:
+            break
+        with apart(connection, job):
+            page = read_page(connection, job, left, now_ms)
+            items += append_page(connection, job, page, now_ms, items_max) or ()
+            left -= len(page.targets)
+        count += 1
+    return count, items
 
 
 def append_page(
@@ -49,7 +83,7 @@ def append_page(
     """Inserts a page's deliveries and items and moves the cursor; None where the fence is another's."""
     if not move_cursor(connection, job, page):
         return None
-    changes = Changes(connection, now_ms)
+    changes = Changes(connection, now_ms, {job.nid: job.tenant})
     inserted = insert_deliveries(connection, job, page, 0, changes, State.SENT)
     items: list[InboxItem] = []
     if inserted:
@@ -125,13 +159,13 @@ def _append_all(
             f"SELECT rid, epoch, seq, unread, unseen, items FROM head WHERE rid IN ({','.join('?' * len(some))})", some
         ).fetchall()
         connection.executemany(
-            "INSERT INTO item VALUES (?, ?, ?, 0, ?)", [(rid, seq, nid, now_ms) for rid, _, seq, *_ in heads]
+            "INSERT INTO item VALUES (?, ?, ?, 0, ?, ?)", [(rid, seq, nid, now_ms, seq) for rid, _, seq, *_ in heads]
         )
         for rid, epoch, seq, unread, unseen, count in heads:
-            head = Head(epoch, seq, unread, unseen)
+            head, name = Head(epoch, seq, unread, unseen), names[rid]
+            items.append(InboxItem(origin.tenant, name, seq, head, origin.notification, 0, now_ms, origin.body, seq))
             if count > items_max:
-                head = _remove_oldest(connection, rid, count - items_max)
-            items.append(InboxItem(origin.tenant, names[rid], seq, head, origin.notification, 0, now_ms, origin.body))
+                items += _remove_oldest(connection, rid, origin.tenant, name, count - items_max)
     return items
 
 
@@ -145,7 +179,7 @@ def _read_origin(connection: sqlite3.Connection, tenant: str, nid: int, collapse
 def _append(
     connection: sqlite3.Connection, key: DeliveryKey, receiver: str, origin: Origin, now_ms: int, items_max: int
 ) -> list[InboxItem]:
-    """The item, after the changes of those it replaces."""
+    """The item, after the changes of those it replaces and before those of the oldest, where there are too many."""
     replaced: list[InboxItem] = []
     if origin.collapse_key:
         replaced = recall_items(
@@ -156,12 +190,12 @@ def _append(
         "RETURNING epoch, seq, unread, unseen, items",
         (key.rid,),
     ).fetchone()
-    connection.execute("INSERT INTO item VALUES (?, ?, ?, 0, ?)", (key.rid, row[1], key.nid, now_ms))
-    head = Head(*row[:4])
-    if row[4] > items_max:
-        head = _remove_oldest(connection, key.rid, row[4] - items_max)
+    connection.execute("INSERT INTO item VALUES (?, ?, ?, 0, ?, ?)", (key.rid, row[1], key.nid, now_ms, row[1]))
+    head, surplus = Head(*row[:4]), row[4] - items_max
     body = localize(connection, key.rid, key.nid, origin.options, origin.body)
-    return [*replaced, InboxItem(origin.tenant, receiver, head.seq, head, origin.notification, 0, now_ms, body)]
+    item = InboxItem(origin.tenant, receiver, head.seq, head, origin.notification, 0, now_ms, body, head.seq)
+    removed = _remove_oldest(connection, key.rid, origin.tenant, receiver, surplus) if surplus > 0 else []
+    return [*replaced, item, *removed]
 
 
 def recall_items(
@@ -190,14 +224,15 @@ def recall_some(connection: sqlite3.Connection, tenant: str, name: str, limit: i
     return [item for rid, seq, receiver in rows for item in recall_items(connection, rid, [seq], tenant, receiver)]
 
 
-def _remove_oldest(connection: sqlite3.Connection, rid: int, surplus: int) -> Head:
-    gone = connection.execute(
-        "SELECT seq, flags FROM item WHERE rid = ? ORDER BY seq LIMIT ?", (rid, surplus)
+def _remove_oldest(
+    connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, surplus: int
+) -> list[InboxItem]:
+    rows = connection.execute(
+        "SELECT seq, flags, at_ms, first, coalesce(id, '') FROM item LEFT JOIN notification USING (nid) WHERE rid = ? "
+        "ORDER BY first LIMIT ?",
+        (rid, surplus),
     ).fetchall()
-    connection.executemany("DELETE FROM item WHERE rid = ? AND seq = ?", [(rid, seq) for seq, _ in gone])
-    unread = sum(_is_unread(flags) for _, flags in gone)
-    unseen = sum(_is_unseen(flags) for _, flags in gone)
-    return _change_head(connection, rid, 0, -unread, -unseen, -len(gone))
+    return [change for row in rows for change in remove_item(connection, rid, tenant, receiver, StoredItem(*row))]
 
 
 def read_head(connection: sqlite3.Connection, tenant: str, receiver: str) -> tuple[int, Head] | None:
@@ -211,22 +246,45 @@ def read_head(connection: sqlite3.Connection, tenant: str, receiver: str) -> tup
 
 def fetch_after(connection: sqlite3.Connection, tenant: str, receiver: str, after: int, limit: int) -> Fetched | None:
     """Items and changes after a SEQ, oldest first. Complete up to the head, unless `limit` cut them."""
-    return _fetch(connection, tenant, receiver, " AND item.seq > ? ORDER BY item.seq", after, limit)
+    return _fetch(connection, tenant, receiver, " AND item.seq > ? ORDER BY item.seq LIMIT ?", (after,), limit)
 
 
-def fetch_before(connection: sqlite3.Connection, tenant: str, receiver: str, before: int, limit: int) -> Fetched | None:
-    """Items before a SEQ, newest first."""
-    return _fetch(connection, tenant, receiver, " AND item.seq < ? ORDER BY item.seq DESC", before, limit)
+class Filter(NamedTuple):
+    """Which items a list shows: those with no flag of `without`, all flags of `flags`, and of `category` (empty: any)."""
+
+    flags: int = 0
+    without: int = 0
+    category: str = ""
+
+
+EVERYTHING = Filter()
+
+
+def fetch_before(
+    connection: sqlite3.Connection, tenant: str, receiver: str, before: int, limit: int, shown: Filter = EVERYTHING
+) -> Fetched | None:
+    """Items that arrived before a SEQ, newest first: a change does not move an item within the list."""
+    which = "rid = ? AND first < ? AND flags & ? = ? AND flags & ? = 0"
+    source = "item"
+    bounds: tuple[object, ...] = (before, shown.flags, shown.flags, shown.without)
+    if shown.category:
+        source = "item JOIN notification USING (nid)"
+        which += " AND iif(length(options), json_extract(CAST(options AS TEXT), '$.category'), '') = ?"
+        bounds += (shown.category,)
+    seqs = f"SELECT seq FROM {source} WHERE {which} ORDER BY first DESC LIMIT ?"
+    which = f" AND item.seq IN ({seqs}) ORDER BY item.first DESC"
+    return _fetch(connection, tenant, receiver, which, (_RID, *bounds), limit)
 
 
 def _fetch(
-    connection: sqlite3.Connection, tenant: str, receiver: str, which: str, bound: int, limit: int
+    connection: sqlite3.Connection, tenant: str, receiver: str, which: str, bounds: tuple[object, ...], limit: int
 ) -> Fetched | None:
     found = read_head(connection, tenant, receiver)
     if found is None:
         return None
     rid, head = found
-    rows = connection.execute(f"{_ITEM}{which} LIMIT ?", (rid, bound, limit + 1)).fetchall()
+    given = (rid, *(rid if bound is _RID else bound for bound in bounds), limit + 1)
+    rows = connection.execute(_ITEM + which, given).fetchall()
     items = tuple(_make_item(connection, rid, tenant, receiver, head, row) for row in rows[:limit])
     return Fetched(head, items, len(rows) <= limit)
 
@@ -235,28 +293,18 @@ def mark(
     connection: sqlite3.Connection,
     tenant: str,
     receiver: str,
-    seqs: Sequence[int] | None,
-    up_to: int | None,
+    chosen: Chosen,
     sets: int,
     clears: int,
     now_ms: int,
     kind: str,
 ) -> Marked | None:
-    """Sets and clears flags of items, named by SEQ or up to one; items that have them already do not change."""
+    """Sets and clears flags of items; items that have them already do not change."""
     found = read_head(connection, tenant, receiver)
     if found is None:
         return None
     rid, head = found
-    if seqs is None:
-        rows = connection.execute(
-            "SELECT seq, nid, flags FROM item WHERE rid = ? AND seq <= ?", (rid, up_to)
-        ).fetchall()
-    else:
-        rows = [
-            row
-            for seq in dict.fromkeys(seqs)  # an item named twice changes once
-            for row in connection.execute("SELECT seq, nid, flags FROM item WHERE rid = ? AND seq = ?", (rid, seq))
-        ]
+    rows = _choose(connection, tenant, rid, chosen)
     changed = []
     changes = Changes(connection, now_ms)
     for seq, nid, flags in rows:
@@ -277,6 +325,18 @@ def mark(
         for row in connection.execute(f"{_ITEM} AND item.seq = ?", (rid, seq))
     )
     return Marked(items, head)
+
+
+def _choose(connection: sqlite3.Connection, tenant: str, rid: int, chosen: Chosen) -> list[tuple[int, int, int]]:
+    query = "SELECT seq, nid, flags FROM item WHERE rid = ?"
+    if chosen.up_to is not None:
+        return connection.execute(f"{query} AND seq <= ? ORDER BY seq", (rid, chosen.up_to)).fetchall()
+    named = "SELECT nid FROM notification WHERE tenant = ? AND id = ?"
+    found = [row for seq in chosen.seqs for row in connection.execute(f"{query} AND seq = ?", (rid, seq))]
+    found += [
+        row for name in chosen.ids for row in connection.execute(f"{query} AND nid = ({named})", (rid, tenant, name))
+    ]
+    return list(dict.fromkeys(found))  # an item named twice changes once
 
 
 def confirm(connection: sqlite3.Connection, tenant: str, receiver: str, up_to: int, now_ms: int) -> int | None:
@@ -329,7 +389,8 @@ def _make_item(
     tenant: str,
     receiver: str,
     head: Head,
-    row: tuple[int, str, int, int, bytes, int, bytes | None],
+    row: tuple[int, str, int, int, bytes, int, bytes | None, int],
 ) -> InboxItem:
-    seq, name, flags, at_ms, body, nid, options = row
-    return InboxItem(tenant, receiver, seq, head, name, flags, at_ms, localize(connection, rid, nid, options, body))
+    seq, name, flags, at_ms, body, nid, options, first = row
+    content = localize(connection, rid, nid, options, body)
+    return InboxItem(tenant, receiver, seq, head, name, flags, at_ms, content, first)

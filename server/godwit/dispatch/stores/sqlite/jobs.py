@@ -1,14 +1,17 @@
 """Jobs in the embedded store: cursors over the receivers of a notification on one channel.
 
-Invariant: a page commits only under the job's fence, its deliveries and its checkpoint in one transaction.
+Invariant: a page commits only under the job's fence, its deliveries and its checkpoint in one transaction. A job is open (`is_done` 0),
+done (1), or put off to the next day (2); one that is put off costs the claims of others nothing.
 """
 
 from __future__ import annotations
 
 import bisect
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
+from ....logs import read_logger
 from ...model import DeliveryKey, Job, Page, Priority, State, Target
 from .accept import unpack_numbers
 from .changes import Changes
@@ -16,11 +19,16 @@ from .collapsing import supersede, take_value
 from .deciding import Facts, decide_all, read_facts, read_options, read_targets
 from .tenants import count_left, next_day_ms
 
+WAITING_LOOKED_AT = 200
+"""Jobs of tenants whose day is used up that one claim looks at."""
+
 
 def list_due_tenants(connection: sqlite3.Connection, channel: str, now_ms: int) -> list[str]:
     """The tenants with a job that nobody works on."""
     rows = connection.execute(
-        "SELECT DISTINCT tenant FROM job WHERE channel = ? AND is_done = 0 AND lease_end_ms <= ?", (channel, now_ms)
+        "SELECT tenant FROM job WHERE channel = ?1 AND is_done = 0 AND lease_end_ms <= ?2 "
+        "UNION SELECT tenant FROM job WHERE channel = ?1 AND is_done = 2 AND lease_end_ms <= ?2",
+        (channel, now_ms),
     )
     return [tenant for (tenant,) in rows]
 
@@ -33,22 +41,25 @@ def claim_job(
     lease_ms: int,
     priority_max: int = Priority.BULK,
 ) -> Job | None:
-    """The most urgent due job, then the oldest, of one tenant or of any. Jobs of a tenant whose day is used up wait for the next."""
-    which = "" if tenant is None else "AND tenant = ? "
-    while True:
-        row = connection.execute(
-            "SELECT nid, tenant FROM job WHERE channel = ? AND is_done = 0 AND lease_end_ms <= ? AND priority <= ? "
-            f"{which}ORDER BY priority, nid LIMIT 1",
-            (channel, now_ms, int(priority_max), *(() if tenant is None else (tenant,))),
-        ).fetchone()
+    """The most urgent due job, then the oldest, of one tenant or of any.
+
+    A job of a tenant whose day is used up waits for the next, unless its next receivers have no address of the channel.
+    """
+    connection.execute(
+        "UPDATE job SET is_done = 0 WHERE channel = ? AND is_done = 2 AND lease_end_ms <= ?", (channel, now_ms)
+    )
+    for _ in range(WAITING_LOOKED_AT):
+        row = _find_due(connection, channel, tenant, now_ms, priority_max)
         if row is None:
             return None
-        if count_left(connection, row[1], now_ms) != 0:
+        if count_left(connection, row[1], now_ms) != 0 or _needs_no_delivery(connection, row[0], channel):
             break
         connection.execute(
-            "UPDATE job SET lease_end_ms = ? WHERE channel = ? AND tenant = ? AND is_done = 0 AND lease_end_ms <= ?",
-            (next_day_ms(now_ms), channel, row[1], now_ms),
+            "UPDATE job SET is_done = 2, lease_end_ms = ? WHERE nid = ? AND channel = ?",
+            (next_day_ms(now_ms), row[0], channel),
         )
+    else:
+        return None  # the rest is looked at with the next claim: accepts wait for a unit
     lease_end_ms = now_ms + lease_ms
     found = connection.execute(
         "UPDATE job SET fence = fence + 1, lease_end_ms = ? WHERE nid = ? AND channel = ? "
@@ -64,16 +75,64 @@ def claim_job(
     )
 
 
+def _find_due(
+    connection: sqlite3.Connection, channel: str, tenant: str | None, now_ms: int, priority_max: int
+) -> tuple[int, str] | None:
+    """Number and tenant of the most urgent due job. An index has the jobs in this order: all that is passed over is worked on now."""
+    order, one = ("job_order", "") if tenant is None else ("job_due", "AND tenant = ?4 ")
+    row: tuple[int, str] | None = connection.execute(
+        f"SELECT nid, tenant FROM job INDEXED BY {order} WHERE channel = ?1 AND is_done = 0 AND lease_end_ms <= ?2 "
+        f"AND priority <= ?3 {one}ORDER BY priority, nid LIMIT 1",
+        (channel, now_ms, int(priority_max), *([] if tenant is None else [tenant])),
+    ).fetchone()
+    return row
+
+
+def _needs_no_delivery(connection: sqlite3.Connection, nid: int, channel: str) -> bool:
+    """Whether the next receivers of a job have no address of its channel, or there are none."""
+    cursor, options = connection.execute(
+        "SELECT cursor, options FROM job JOIN notification USING (nid) WHERE nid = ? AND channel = ?", (nid, channel)
+    ).fetchone()
+    job = Job(nid, channel, "", cursor, 0, 0, 0, read_options(options))
+    page, _, left_out = _read_numbers(connection, job, 1)
+    return not read_targets(connection, channel, [rid for rid in page if rid not in left_out])
+
+
+@contextmanager
+def apart(connection: sqlite3.Connection, job: Job) -> Iterator[None]:
+    """Undoes what a job does that fails, and nothing of its neighbours. It keeps its lease, so it is tried again only when that ends."""
+    connection.execute("SAVEPOINT job")
+    try:
+        yield
+    except sqlite3.OperationalError:
+        raise  # the disk or the file: the whole unit failed
+    except Exception as error:
+        connection.execute("ROLLBACK TO job")
+        reason = f"{type(error).__name__}: {error}"
+        read_logger().error("dispatch_job_failed", channel=job.channel, tenant=job.tenant, nid=job.nid, reason=reason)
+    connection.execute("RELEASE job")
+
+
 def read_page(connection: sqlite3.Connection, job: Job, limit: int, now_ms: int) -> Page:
     """Receivers after the cursor that still exist, with their active addresses of the channel and the verdict on each."""
     left = count_left(connection, job.tenant, now_ms)
-    page, is_last = _read_numbers(connection, job, limit if left is None else max(1, min(limit, left)))
+    page, is_last, left_out = _read_numbers(connection, job, limit if not left else min(limit, left))
     facts = read_facts(connection, job.nid)
     if not page or facts is None:
         return Page((), job.cursor, True)
-    left_out = _read_left_out(connection, job)
     wanted = [rid for rid in page if rid not in left_out]
-    targets = decide_all(connection, facts, job.channel, read_targets(connection, job.channel, wanted), now_ms)
+    found = read_targets(connection, job.channel, wanted)
+    if found and left == 0:  # the day is used up: as far as nobody has an address
+        first = found[0][0].rid
+        page, wanted, found, is_last = (
+            [rid for rid in page if rid < first],
+            [rid for rid in wanted if rid < first],
+            [],
+            False,
+        )
+        if not page:
+            return Page((), job.cursor, False)
+    targets = decide_all(connection, facts, job.channel, found, now_ms)
     return Page(targets, page[-1], is_last, tuple(wanted) if job.options.steps else ())
 
 
@@ -83,7 +142,7 @@ def commit_page(
     """The intent and the checkpoint in one; None where the fence is another's."""
     if not move_cursor(connection, job, page):
         return None
-    changes = Changes(connection, now_ms)
+    changes = Changes(connection, now_ms, {job.nid: job.tenant})
     inserted = insert_deliveries(connection, job, page, due_ms, changes)
     changes.store()
     return inserted
@@ -203,23 +262,20 @@ def add_routes(connection: sqlite3.Connection, job: Job, page: Page, now_ms: int
     connection.executemany("INSERT OR IGNORE INTO route VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _read_numbers(connection: sqlite3.Connection, job: Job, limit: int) -> tuple[Sequence[int], bool]:
-    """Numbers of receivers after the cursor, and whether they are the last: those listed, or a group's as it was at the accept."""
+def _read_numbers(connection: sqlite3.Connection, job: Job, limit: int) -> tuple[Sequence[int], bool, Collection[int]]:
+    """Numbers of receivers after the cursor, whether they are the last, and those that are left out.
+
+    They are those listed, or a group's as it was at the accept; what a notification to a group lists is left out.
+    """
     targets, gid, version, accepted = connection.execute(
         "SELECT targets, gid, version, accepted FROM notification WHERE nid = ?", (job.nid,)
     ).fetchone()
+    numbers = unpack_numbers(targets)
     if not gid:
-        numbers = unpack_numbers(targets)
         begin = bisect.bisect_right(numbers, job.cursor)
-        return numbers[begin : begin + limit], begin + limit >= len(numbers)
+        return numbers[begin : begin + limit], begin + limit >= len(numbers), ()
     rows = connection.execute(
         "SELECT rid FROM subscription WHERE gid = ? AND version = ? AND rid > ? AND since <= ? ORDER BY rid LIMIT ?",
         (gid, version, job.cursor, accepted, limit),
     ).fetchall()
-    return [rid for (rid,) in rows], len(rows) < limit
-
-
-def _read_left_out(connection: sqlite3.Connection, job: Job) -> Collection[int]:
-    """Receivers that a notification to a group leaves out."""
-    row = connection.execute("SELECT targets FROM notification WHERE nid = ? AND gid <> 0", (job.nid,)).fetchone()
-    return () if row is None else frozenset(unpack_numbers(row[0]))
+    return [rid for (rid,) in rows], len(rows) < limit, frozenset(numbers)

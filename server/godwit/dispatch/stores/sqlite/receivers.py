@@ -118,7 +118,7 @@ def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> b
     if rid is None:
         return False
     take_receiver(connection, tenant, -1)
-    for table in ("address", "subscription", "item", "head", "route", "latest", "receiver"):
+    for table in ("address", "subscription", "item", "head", "route", "latest", "presence", "receiver"):
         connection.execute(f"DELETE FROM {table} WHERE rid = ?", (rid,))
     return True
 

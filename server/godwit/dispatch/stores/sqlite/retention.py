@@ -1,14 +1,15 @@
 """Forgetting in the embedded store: notifications that are old enough, with all that belongs to them.
 
 Works in ranges of bounded size, so that accepting never waits long. Invariant: what is deleted is settled or expired; items of inboxes go
-with their notification and leave the counts right.
+with their notification, leave the counts right, and take a SEQ: clients that show them remove them.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from typing import NamedTuple
 
-from ...model import Flag
+from ...model import Flag, Head, InboxItem
 from .accept import unpack_numbers
 from .deciding import read_options
 from .feed.events import forget_events
@@ -17,8 +18,13 @@ from .receivers import forget_address
 from .tenants import give_bytes_back
 
 
-def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
-    """Deletes some notifications that were accepted, and expired, before a time; how many rows went."""
+def forget_old(
+    connection: sqlite3.Connection, before_ms: int, limit: int, removed: list[InboxItem] | None = None
+) -> int:
+    """Deletes some notifications that were accepted, and expired, before a time; how many rows went.
+
+    `removed` takes the items that inboxes lost, each as the change that takes it from open lists.
+    """
     nids = [
         row[0]
         for row in connection.execute(
@@ -31,7 +37,7 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
     for nid in nids:
         if rows >= limit:
             break
-        rows += _forget_items(connection, nid, limit - rows)
+        rows += _forget_items(connection, nid, limit - rows, [] if removed is None else removed)
         if rows >= limit:
             break  # its deliveries name the items that are left
         gone = connection.execute(
@@ -55,18 +61,43 @@ def forget_old(connection: sqlite3.Connection, before_ms: int, limit: int) -> in
     return rows
 
 
-def _forget_items(connection: sqlite3.Connection, nid: int, limit: int) -> int:
+def _forget_items(connection: sqlite3.Connection, nid: int, limit: int, removed: list[InboxItem]) -> int:
     """Items of inboxes, by the deliveries that made them."""
     rows = connection.execute(
-        "SELECT item.rid, item.seq, item.flags FROM delivery JOIN item USING (rid, nid) "
+        "SELECT item.rid, receiver.tenant, receiver.name, item.seq, item.flags, item.at_ms, item.first, notification.id "
+        "FROM delivery JOIN item USING (rid, nid) JOIN receiver ON receiver.rid = item.rid JOIN notification USING (nid) "
         "WHERE delivery.nid = ? AND channel = 'inbox' LIMIT ?",
         (nid, limit),
     ).fetchall()
-    closed = Flag.ARCHIVED | Flag.RECALLED
-    for rid, seq, flags in rows:
-        connection.execute("DELETE FROM item WHERE rid = ? AND seq = ?", (rid, seq))
-        connection.execute(
-            "UPDATE head SET items = items - 1, unread = unread - ?, unseen = unseen - ? WHERE rid = ?",
-            (int(not flags & (Flag.READ | closed)), int(not flags & (Flag.SEEN | Flag.READ | closed)), rid),
-        )
+    for rid, tenant, name, *row in rows:
+        removed += remove_item(connection, rid, tenant, name, StoredItem(*row))
     return len(rows)
+
+
+class StoredItem(NamedTuple):
+    """An item's row, with the id of its notification."""
+
+    seq: int
+    flags: int
+    at_ms: int
+    first: int
+    notification: str
+
+
+def remove_item(
+    connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, item: StoredItem
+) -> list[InboxItem]:
+    """Deletes an item and corrects the counts. The change that clients take it from their lists with; none for one that was recalled."""
+    is_shown = not item.flags & Flag.RECALLED
+    is_open = not item.flags & (Flag.ARCHIVED | Flag.RECALLED)
+    unread, unseen = (is_open and not item.flags & flags for flags in (Flag.READ, Flag.SEEN | Flag.READ))
+    connection.execute("DELETE FROM item WHERE rid = ? AND seq = ?", (rid, item.seq))
+    row = connection.execute(
+        "UPDATE head SET seq = seq + ?, unread = unread - ?, unseen = unseen - ?, items = items - 1 WHERE rid = ? "
+        "RETURNING epoch, seq, unread, unseen",
+        (int(is_shown), int(unread), int(unseen), rid),
+    ).fetchone()
+    if row is None or not is_shown:
+        return []
+    head, flags = Head(*row), item.flags | Flag.RECALLED
+    return [InboxItem(tenant, receiver, head.seq, head, item.notification, flags, item.at_ms, b"{}", item.first)]

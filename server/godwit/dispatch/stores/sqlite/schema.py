@@ -10,8 +10,8 @@ import sqlite3
 from pathlib import Path
 
 from ...errors import DispatchDatabaseInvalid
+from .migrations import OLDEST, VERSION, migrate
 
-VERSION = 5
 TABLES = """
 CREATE TABLE number (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL) STRICT;
 INSERT INTO number VALUES (1, 0);
@@ -51,6 +51,8 @@ CREATE TABLE job (
   PRIMARY KEY (nid, channel)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX job_due ON job (channel, tenant, priority, nid) WHERE is_done = 0;
+CREATE INDEX job_order ON job (channel, priority, nid) WHERE is_done = 0;
+CREATE INDEX job_put_off ON job (channel, lease_end_ms) WHERE is_done = 2;
 CREATE TABLE delivery (
   nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, state INTEGER NOT NULL,
   attempt INTEGER NOT NULL, due_ms INTEGER NOT NULL, doubt INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL,
@@ -105,13 +107,18 @@ CREATE TABLE delivery_count (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE item (
   rid INTEGER NOT NULL, seq INTEGER NOT NULL, nid INTEGER NOT NULL, flags INTEGER NOT NULL, at_ms INTEGER NOT NULL,
-  PRIMARY KEY (rid, seq)
+  first INTEGER NOT NULL, PRIMARY KEY (rid, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX item_notification ON item (rid, nid);
+CREATE INDEX item_first ON item (rid, first);
 CREATE TABLE head (
   rid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, seq INTEGER NOT NULL, unread INTEGER NOT NULL, unseen INTEGER NOT NULL,
   items INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE progress (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE presence_tenant (tenant TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE presence (rid INTEGER PRIMARY KEY, is_connected INTEGER NOT NULL, seen_ms INTEGER NOT NULL) STRICT;
+CREATE INDEX presence_connected ON presence (rid) WHERE is_connected = 1;
 """
 
 
@@ -126,8 +133,14 @@ def open_writer(path: Path) -> sqlite3.Connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
-        elif version != VERSION:
-            raise DispatchDatabaseInvalid(f"{path} has schema version {version}: expected {VERSION}")
+        elif not OLDEST <= version <= VERSION:
+            which = "a newer" if version > VERSION else "an older, unreleased"
+            detail = (
+                f"was written by {which} version of godwit (schema {version}): expected schema {OLDEST} to {VERSION}"
+            )
+            raise DispatchDatabaseInvalid(f"{path} {detail}")
+        else:
+            migrate(connection, version)
     except sqlite3.Error as error:
         raise DispatchDatabaseInvalid(f"{path} cannot be opened: {error}") from error
     path.chmod(0o600)

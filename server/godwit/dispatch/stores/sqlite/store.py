@@ -80,9 +80,12 @@ class SqliteStore:
             lambda connection: jobs.commit_page(connection, job, page, due_ms, now_ms), bulk=True
         )
 
-    async def append_page(self, job: Job, page: Page, now_ms: int) -> list[InboxItem] | None:
+    async def append_pages(
+        self, tenant: str | None, now_ms: int, lease_ms: int, limit: int
+    ) -> tuple[int, list[InboxItem]]:
         return await self.writer.run(
-            lambda connection: inbox.append_page(connection, job, page, now_ms, self._inbox_items_max), bulk=True
+            lambda connection: inbox.append_pages(connection, tenant, now_ms, lease_ms, limit, self._inbox_items_max),
+            bulk=True,
         )
 
     async def append_due(self, now_ms: int, limit: int) -> tuple[int, list[InboxItem]]:
@@ -109,5 +112,7 @@ class SqliteStore:
             lambda connection: fanout.claim_due(connection, channel, now_ms, due_ms, limit, own), bulk=True
         )
 
-    async def forget_old(self, before_ms: int, limit: int) -> int:
-        return await self.writer.run(lambda connection: retention.forget_old(connection, before_ms, limit), bulk=True)
+    async def forget_old(self, before_ms: int, limit: int, removed: list[InboxItem]) -> int:
+        return await self.writer.run(
+            lambda connection: retention.forget_old(connection, before_ms, limit, removed), bulk=True
+        )

@@ -6,6 +6,7 @@ What a tenant uses is counted in the transaction that uses it. Invariant: a writ
 from __future__ import annotations
 
 import sqlite3
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -31,7 +32,7 @@ def put_tenant(connection: sqlite3.Connection, name: str, quotas: Quotas | None 
     made = connection.execute("INSERT OR IGNORE INTO tenant VALUES (?, ?, 0, 0, 0, 0)", (name, packed))
     if not made.rowcount and quotas is not None:
         connection.execute("UPDATE tenant SET quotas = ? WHERE name = ?", (packed, name))
-        connection.execute("UPDATE job SET lease_end_ms = 0 WHERE tenant = ? AND is_done = 0", (name,))
+        connection.execute("UPDATE job SET lease_end_ms = 0, is_done = 0 WHERE tenant = ? AND is_done <> 1", (name,))
     return made.rowcount == 1
 
 
@@ -43,7 +44,12 @@ def read_tenant(connection: sqlite3.Connection, name: str, now_ms: int) -> tuple
     if row is None:
         return None
     today = row[4] if row[3] == now_ms // DAY_MS else 0
-    return msgspec.json.decode(row[0], type=Quotas), Usage(row[1], row[2], today)
+    return _read_quotas(row[0]), Usage(row[1], row[2], today)
+
+
+@lru_cache(maxsize=1_000)
+def _read_quotas(packed: bytes) -> Quotas:
+    return msgspec.json.decode(packed, type=Quotas)
 
 
 def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) -> None:

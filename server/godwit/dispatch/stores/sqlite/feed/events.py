@@ -68,8 +68,8 @@ def show_event(row: EventRow) -> dict[str, Any]:
 def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str, Any]]:
     """The deliveries of an event, with names as they are now."""
     members = unpack_members(row.members)
-    receivers = _find_names(connection, "receiver", "rid", {member.rid for member in members})
-    addresses = _find_names(connection, "address", "aid", {member.aid for member in members if member.aid})
+    receivers = find_names(connection, "receiver", "rid", {member.rid for member in members})
+    addresses = find_names(connection, "address", "aid", {member.aid for member in members if member.aid})
     return [
         {
             "receiver": receivers.get(member.rid),
@@ -90,7 +90,8 @@ def forget_events(connection: sqlite3.Connection, before_ms: int, limit: int) ->
     return gone.rowcount
 
 
-def _find_names(connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int]) -> dict[int, str]:
+def find_names(connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int]) -> dict[int, str]:
+    """The names of rows by their numbers; those that are gone have none."""
     found: dict[int, str] = {}
     wanted = sorted(numbers)
     for begin in range(0, len(wanted), 500):

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from .....rows.feedback import FeedbackRow
 from ....feed.hooks import make_event
 from ....feed.watcher import Fresh
 from ..store import SqliteStore
 from . import hooks
 from .events import MEMBERS_SHOWN_MAX, list_events, read_fresh, show_event, show_members
+from .feedback import read_rows, read_written, set_written
 
 
 class FeedStore:
-    """Implements HookStore."""
+    """Implements HookStore and FeedbackStore."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
     async def read_fresh(self, after: int) -> Fresh:
         return Fresh(*await self._store.reader.run(lambda connection: read_fresh(connection, after)))
+
+    async def read_written(self) -> int:
+        return await self._store.reader.run(read_written)
+
+    async def set_written(self, last: int) -> None:
+        await self._store.writer.run(lambda connection: set_written(connection, last))
+
+    async def read_rows(self, after: int, limit: int) -> tuple[list[FeedbackRow], int]:
+        return await self._store.reader.run(lambda connection: read_rows(connection, after, limit))
 
     async def list_hooks(self, now_ms: int) -> list[hooks.Hook]:
         return await self._store.reader.run(lambda connection: hooks.list_ready(connection, now_ms))

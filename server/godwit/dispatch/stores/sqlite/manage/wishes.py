@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
+from ....model import Shipment
 from ..deciding import digest_value
 
 
@@ -45,11 +47,35 @@ def list_suppressions(
     return rows.fetchall()
 
 
+def drop_suppressed(
+    connection: sqlite3.Connection, tenant: str, channel: str, values: Sequence[str], category: str
+) -> list[str]:
+    """The addresses that are suppressed neither for all categories nor for this one."""
+    query = "SELECT 1 FROM suppression WHERE tenant = ? AND channel = ? AND value = ? AND category IN ('*', ?)"
+    rows = ((value, (tenant, channel, digest_value(channel, value), category)) for value in values)
+    return [value for value, row in rows if connection.execute(query, row).fetchone() is None]
+
+
+def take_copies(connection: sqlite3.Connection, shipment: Shipment, copies: Sequence[str], category: str) -> list[str]:
+    """The copies of a receiver's e-mail that are sent: to addresses that are not suppressed, and by the first caller for a receiver."""
+    taken = connection.execute(
+        "INSERT OR IGNORE INTO sent_value VALUES (?, 'email_copies', ?)", (shipment.key.nid, str(shipment.key.rid))
+    )
+    return drop_suppressed(connection, shipment.tenant, "email", copies, category) if taken.rowcount else []
+
+
 def put_suppression(
     connection: sqlite3.Connection, tenant: str, channel: str, value: str, category: str, reason: str, now_ms: int
 ) -> None:
     """An address gets nothing of a category (`*`: of any). One that is there stays as it is."""
-    row = (tenant, channel, digest_value(channel, value), category, reason, now_ms)
+    put_digest(connection, tenant, channel, digest_value(channel, value), category, reason, now_ms)
+
+
+def put_digest(
+    connection: sqlite3.Connection, tenant: str, channel: str, digest: str, category: str, reason: str, now_ms: int
+) -> None:
+    """The same for an address of which only the digest is known."""
+    row = (tenant, channel, digest, category, reason, now_ms)
     connection.execute("INSERT OR IGNORE INTO suppression VALUES (?, ?, ?, ?, ?, ?)", row)
 
 

@@ -1,4 +1,4 @@
-"""Does the harm of a plan, when its time has come, and says what was done and what was not.
+"""Does the fault of a plan, when its time has come, and says what was done and what was not.
 
 What is done to clients goes through their lanes in the proxy; what is done to the node needs one that was started here.
 """
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .judge.court import Court
+from .judge.context import CheckContext
 from .node import FILES_MAX, Node, find_faketime
-from .plan import OF_NODE, Fault, Harm
+from .plan import OF_NODE, Fault, FaultKind
 from .proxy import Proxy
 from .timing import Clock
 
@@ -31,7 +31,7 @@ class Stallable(Protocol):
 class Done:
     """One fault as it was done."""
 
-    harm: Harm
+    fault_kind: FaultKind
     from_ms: int
     to_ms: int
     detail: str
@@ -39,7 +39,7 @@ class Done:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "harm": self.harm.value,
+            "fault_kind": self.fault_kind.value,
             "from_ms": self.from_ms,
             "to_ms": self.to_ms,
             "detail": self.detail,
@@ -47,7 +47,7 @@ class Done:
         }
 
 
-class Harming:
+class FaultInjection:
     """Runs the faults of a plan; `done` tells them as they were."""
 
     def __init__(
@@ -55,18 +55,18 @@ class Harming:
         faults: list[Fault],
         proxy: Proxy,
         node: Node | None,
-        court: Court,
+        context: CheckContext,
         clock: Clock,
         stallable: Mapping[str, Stallable],
         stalled: Callable[[str, int, int], None],
         until_s: float,
     ) -> None:
-        self._faults, self._proxy, self._node, self._court = faults, proxy, node, court
+        self._faults, self._proxy, self._node, self._context = faults, proxy, node, context
         self._clock, self._stallable, self._stalled = clock, stallable, stalled
         self._until_s = until_s
         self._later: set[asyncio.Task[None]] = set()
         self.done: list[Done] = []
-        self.left_out: dict[Harm, str] = {}
+        self.left_out: dict[FaultKind, str] = {}
         self.now = ""
         self.restarts = 0
 
@@ -78,9 +78,9 @@ class Harming:
                 if fault.at_s + late_s + fault.for_s > self._until_s:
                     break
                 await asyncio.sleep(max(0.0, fault.at_s + late_s - self._clock() / 1000))
-                reason = self._why_not(fault.harm)
+                reason = self._why_not(fault.fault_kind)
                 if reason:
-                    self.left_out[fault.harm] = reason
+                    self.left_out[fault.fault_kind] = reason
                     continue
                 await self._do(fault)
             if self._later:
@@ -91,27 +91,27 @@ class Harming:
             for subscriber in self._stallable.values():
                 subscriber.stall(False)
 
-    def _why_not(self, harm: Harm) -> str:
-        if harm in OF_NODE and self._node is None:
+    def _why_not(self, fault_kind: FaultKind) -> str:
+        if fault_kind in OF_NODE and self._node is None:
             return "the node was not started here"
-        if harm is Harm.CLOCK and find_faketime() is None:
+        if fault_kind is FaultKind.CLOCK and find_faketime() is None:
             return "libfaketime is not installed (Debian package libfaketime)"
         return ""
 
     async def _do(self, fault: Fault) -> None:
-        done = Done(fault.harm, self._clock(), self._clock(), "", fault.targets)
+        done = Done(fault.fault_kind, self._clock(), self._clock(), "", fault.targets)
         self.done.append(done)
-        self.now = fault.harm.value
-        if fault.harm in (Harm.HALF_OPEN, Harm.STALL):
+        self.now = fault.fault_kind.value
+        if fault.fault_kind in (FaultKind.HALF_OPEN, FaultKind.STALL):
             task = asyncio.create_task(self._do_aside(fault, done))
             self._later.add(task)
             task.add_done_callback(self._later.discard)
             return
-        match fault.harm:
-            case Harm.CUT:
+        match fault.fault_kind:
+            case FaultKind.CUT:
                 self._each(fault.targets, lambda name: self._proxy.lanes[name].cut(int(fault.amount)))
-                done.detail = f"{len(fault.targets)} connections, after {fault.amount:.0f} bytes more"
-            case Harm.STORM:
+                done.detail = f"{len(fault.targets)} connections, after {fault.amount:.0f} more bytes"
+            case FaultKind.STORM:
                 self._proxy.cut_all()
                 done.detail = "all connections"
             case _:
@@ -124,7 +124,7 @@ class Harming:
         """What lasts while other things happen."""
         done.to_ms = done.from_ms + int(fault.for_s * 1000)
         done.detail = f"{len(fault.targets)} clients for {fault.for_s:.1f} s"
-        if fault.harm is Harm.HALF_OPEN:
+        if fault.fault_kind is FaultKind.HALF_OPEN:
             self._each(fault.targets, lambda name: self._proxy.lanes[name].half_open())
             return
         names = [name for name in fault.targets if name in self._stallable]
@@ -136,36 +136,36 @@ class Harming:
             self._each(names, lambda name: self._stalled(name, done.from_ms, self._clock()))
 
     async def _do_to_node(self, node: Node, fault: Fault, done: Done) -> None:
-        match fault.harm:
-            case Harm.FREEZE:
+        match fault.fault_kind:
+            case FaultKind.FREEZE:
                 node.freeze(True)
                 await asyncio.sleep(fault.for_s)
                 node.freeze(False)
                 done.detail = f"for {fault.for_s:.1f} s"
-            case Harm.KILL | Harm.DRAIN:
-                await (node.kill() if fault.harm is Harm.KILL else node.drain())
+            case FaultKind.KILL | FaultKind.DRAIN:
+                await (node.kill() if fault.fault_kind is FaultKind.KILL else node.drain())
                 await self._start_again(node, fault.for_s)
-                done.detail = f"back after {(self._clock() - done.from_ms) / 1000:.1f} s"
-            case Harm.CLOCK:
-                self._court.is_clock_moved = True
+                done.detail = f"restarted after {(self._clock() - done.from_ms) / 1000:.1f} s"
+            case FaultKind.CLOCK:
+                self._context.is_clock_moved = True
                 node.move_clock(fault.amount)
                 await asyncio.sleep(fault.for_s)
                 done.detail = f"by {fault.amount:+.0f} s"
-            case Harm.FILES:
+            case FaultKind.FILES:
                 held = await self._fill_files(node, fault.for_s)
                 done.detail = (
-                    f"strangers held {held} connections for {fault.for_s:.1f} s; it may open {FILES_MAX} files"
+                    f"{held} other connections held for {fault.for_s:.1f} s; the node may open {FILES_MAX} files"
                 )
             case _:
-                raise AssertionError(fault.harm)
+                raise AssertionError(fault.fault_kind)
 
     async def _start_again(self, node: Node, pause_s: float) -> None:
-        """Whatever was under way to clients is gone before the new run begins, so that the ledger knows which is which."""
+        """Whatever was under way to clients is gone before the new run begins, so that the expected history knows which is which."""
         self._proxy.target = None
         self._proxy.cut_all()
         await asyncio.sleep(SETTLE_S + pause_s)
-        self._court.ledger.restart()
-        self._court.restarts += 1
+        self._context.expected.restart()
+        self._context.restarts += 1
         self.restarts += 1
         await node.start()
         self._proxy.target = node.address

@@ -1,23 +1,23 @@
-"""What all witnesses of a run share: what the broker is held to, the ledger, what was found; and what each counts."""
+"""What all checkers of a run share: what the broker is held to, the expected history, what was found; and what each counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .finding import Findings, Promise
-from .ledger import Ledger
+from .expected_history import ExpectedHistory
+from .finding import Findings, Guarantee
 from .merging import Merging
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is known of the broker: what it promises, and the limits that may cause a gap (None: not known here)."""
+    """What is known of the broker: its guarantees, and the limits that may cause a gap (None: not known here)."""
 
-    promises: frozenset[Promise] = frozenset(Promise)
+    guarantees: frozenset[Guarantee] = frozenset(Guarantee)
     log_messages_max: int | None = None
     log_age_ms_max: int | None = None
     in_flight_max: int = 0
-    """So many publishes may be in the log and not yet in the ledger."""
+    """So many publishes may be in the log and not yet in the expected history."""
     has_snapshots: bool = True
     """A newcomer is given the subject's state, so that a first message can be held against it."""
     knows_restarts: bool = False
@@ -27,10 +27,10 @@ class Rules:
 
 
 @dataclass(slots=True)
-class Court:
-    """What all witnesses of a run share."""
+class CheckContext:
+    """What all checkers of a run share."""
 
-    ledger: Ledger
+    expected: ExpectedHistory
     merging: Merging
     findings: Findings
     rules: Rules
@@ -41,7 +41,7 @@ class Court:
 
 @dataclass(slots=True)
 class Counts:
-    """What one witness was told."""
+    """What one checker was told."""
 
     messages: int = 0
     snapshots: int = 0

@@ -1,4 +1,4 @@
-"""The ledger: who published what, what became of it, and which message each position holds. The truth everybody is held to.
+"""The expected history: who published what, what became of it, and which message each position holds. The truth everybody is held to.
 
 A publish is sent, then acknowledged at a position, or refused, or never answered. One that was never answered may exist or not,
 but at most once in a run and never in two places. A position is filled by whoever knows first, the publisher's
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from ...model import Position
 from .content import Contents, Identity, Style, read_identity
-from .finding import Breach, Promise
+from .finding import Guarantee, Violation
 
 NUMBER_BITS = 40
 ACKNOWLEDGED = "was acknowledged"
@@ -69,7 +69,7 @@ class Sender:
         self.sequences = array("Q")
 
 
-class Ledger:
+class ExpectedHistory:
     """See the module. `styles` names every subject of the run and what its contents are."""
 
     def __init__(self, contents: Contents, styles: dict[str, Style]) -> None:
@@ -96,7 +96,7 @@ class Ledger:
         self.sent_count += 1
         return self.contents.make(identity, self.styles[subject])
 
-    def acknowledge(self, identity: Identity, at: Position, is_duplicate: bool = False) -> Breach | None:
+    def acknowledge(self, identity: Identity, at: Position, is_duplicate: bool = False) -> Violation | None:
         """The broker gave this publish a position."""
         sender, index = self.senders[identity.publisher], identity.number - 1
         subject = self._names[sender.subjects[index]]
@@ -104,10 +104,10 @@ class Ledger:
         self.acknowledged_count += 1
         self.repeat_count += is_duplicate
         digest = hash(self.contents.make(identity, self.styles[subject]))
-        breach = self._place(subject, at, identity, digest, ACKNOWLEDGED)
+        violation = self._place(subject, at, identity, digest, ACKNOWLEDGED)
         run = self.runs[subject][at.epoch]
         run.acknowledged = max(run.acknowledged, at.sequence)
-        return breach
+        return violation
 
     def refuse(self, identity: Identity) -> None:
         """The broker said no: nobody may ever see it."""
@@ -116,40 +116,40 @@ class Ledger:
 
     # What subscribers say
 
-    def observe(self, subject: str, at: Position, content: bytes) -> Breach | None:
+    def observe(self, subject: str, at: Position, content: bytes) -> Violation | None:
         """A subscriber was given a single message, as it was published."""
         run = self.runs[subject].get(at.epoch)
         if run is not None and at.sequence <= len(run.hashes) and run.identities[at.sequence - 1]:
             if run.hashes[at.sequence - 1] == hash(content):
                 return None
-            return Breach(Promise.CONTENT, f"{at} holds {run.identity(at.sequence)}, but other bytes came")
+            return Violation(Guarantee.CONTENT, f"{at} is {run.identity(at.sequence)}, but other bytes were received")
         from_content = self._recognize(subject, content)
-        if isinstance(from_content, Breach):
+        if isinstance(from_content, Violation):
             return from_content
         return self._place(subject, at, from_content, hash(content), "was delivered")
 
-    def _recognize(self, subject: str, content: bytes) -> Identity | Breach:
+    def _recognize(self, subject: str, content: bytes) -> Identity | Violation:
         identity = read_identity(content)
         state = State.UNSENT if identity is None else self.state(identity)
         if identity is None or state is State.UNSENT or self.subject_of(identity) != subject:
-            return Breach(Promise.CONTENT, f"nobody published {content[:60]!r} on {subject}")
+            return Violation(Guarantee.CONTENT, f"{content[:60]!r} was never published on {subject}")
         if content != self.contents.make(identity, self.styles[subject]):
-            return Breach(Promise.CONTENT, f"{identity} came with other bytes: {content[:60]!r}")
+            return Violation(Guarantee.CONTENT, f"{identity} was received with other bytes: {content[:60]!r}")
         if state is State.REFUSED:
-            return Breach(Promise.CONTENT, f"{identity} was refused, and yet delivered")
+            return Violation(Guarantee.CONTENT, f"{identity} was refused, but was delivered")
         return identity
 
-    def _place(self, subject: str, at: Position, identity: Identity, digest: int, how: str) -> Breach | None:
+    def _place(self, subject: str, at: Position, identity: Identity, digest: int, how: str) -> Violation | None:
         run = self.runs[subject].setdefault(at.epoch, Run())
         other = run.identity(at.sequence)
         if other is not None:
             if other != identity:
-                return Breach(Promise.ONCE, f"{at} was given to {other} and to {identity}")
+                return Violation(Guarantee.ONCE, f"{at} is both {other} and {identity}")
             return None
         sender, index = self.senders[identity.publisher], identity.number - 1
         if sender.sequences[index] and sender.epochs[index] == at.epoch:
-            return Breach(
-                Promise.ONCE, f"{identity} is at {at.epoch}.{sender.sequences[index]}, and {how} at {at} again"
+            return Violation(
+                Guarantee.ONCE, f"{identity} is at {at.epoch}.{sender.sequences[index]}, and {how} at {at} again"
             )
         if (
             sender.states[index] == State.ACKNOWLEDGED
@@ -157,7 +157,9 @@ class Ledger:
             and self._is_later(subject, at, sender.epochs[index])
         ):
             before = f"{sender.epochs[index]}.{sender.sequences[index]}"
-            return Breach(Promise.ONCE, f"{identity} was acknowledged at {before}, and {how} at {at} of a later run")
+            return Violation(
+                Guarantee.ONCE, f"{identity} was acknowledged at {before}, and {how} at {at} of a later run"
+            )
         sender.epochs[index], sender.sequences[index] = at.epoch, at.sequence
         run.fill(at.sequence, identity, digest)
         return None
@@ -249,7 +251,7 @@ class Ledger:
         """What stands at a position, in words."""
         identity = self.identity_at(subject, at)
         if identity is None:
-            return f"{at}: the ledger does not know it"
+            return f"{at}: no publish is known"
         state = self.state(identity).name.lower()
         return f"{at}: {identity}, sent at {self.sent_ms(identity) / 1000:.3f} s, {state}"
 
@@ -259,7 +261,7 @@ class Ledger:
 
     # At the end
 
-    def audit(self) -> Iterator[tuple[str, Breach]]:
+    def audit(self) -> Iterator[tuple[str, Violation]]:
         """What only the whole shows: numbers given to nothing, and publishes numbered out of the order they were sent in."""
         uncertain = self._count_uncertain()
         for subject, runs in self.runs.items():
@@ -267,9 +269,9 @@ class Ledger:
                 empty, may_be = run.identities.count(0), uncertain.get(subject, 0)
                 if empty > may_be:
                     sentence = f"{empty} positions of epoch {epoch} hold nothing that anybody was given; {may_be} publishes are uncertain"
-                    yield subject, Breach(Promise.NO_LOSS, sentence)
-                for breach in self._disorder(epoch, run):
-                    yield subject, breach
+                    yield subject, Violation(Guarantee.NO_LOSS, sentence)
+                for violation in self._disorder(epoch, run):
+                    yield subject, violation
 
     def _count_uncertain(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -279,7 +281,7 @@ class Ledger:
                     counts[self._names[number]] = counts.get(self._names[number], 0) + 1
         return counts
 
-    def _disorder(self, epoch: int, run: Run) -> Iterator[Breach]:
+    def _disorder(self, epoch: int, run: Run) -> Iterator[Violation]:
         last: dict[int, tuple[int, int]] = {}
         for sequence in range(1, run.head + 1):
             identity = run.identity(sequence)
@@ -287,8 +289,8 @@ class Ledger:
                 continue
             number, before = last.get(identity.publisher, (0, 0))
             if identity.number < number:
-                yield Breach(
-                    Promise.ORDER,
+                yield Violation(
+                    Guarantee.ORDER,
                     f"publisher {identity.publisher} sent its number {identity.number} before {number}, but they are "
                     f"{epoch}.{sequence} and {epoch}.{before}",
                 )

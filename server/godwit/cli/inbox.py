@@ -1,0 +1,58 @@
+"""`godwit inbox`: the newest items of a receiver, and with --follow what comes and changes from then on, as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from .dispatch import server_options
+from .send import call, find_dispatch
+
+WAIT_S = 25
+RENEW_MS = 60_000
+
+
+class Reader:
+    """A receiver's inbox, with a token that is renewed in time."""
+
+    def __init__(self, url: str, key: str, receiver: str) -> None:
+        self._url, self._key, self._receiver = url, key, receiver
+        self._token, self._expires_ms = "", 0.0
+
+    def get(self, query: str) -> Any:
+        """What `GET /v1/inbox` answers; raises SendFailed."""
+        if time.time() * 1_000 > self._expires_ms - RENEW_MS:
+            told = call(self._url, self._key, "POST", f"/v1/receivers/{quote(self._receiver, safe='')}/token", {})
+            self._token, self._expires_ms = told["token"], told["expires_ms"]
+        return call(self._url, self._token, "GET", f"/v1/inbox{query}")
+
+
+@click.command()
+@click.argument("receiver")
+@click.option("--limit", type=click.IntRange(1, 50), default=20, help="Show at most this many items (20).")
+@click.option("--follow", is_flag=True, help="Show also what comes and changes from now on.")
+@server_options
+def inbox(receiver: str, limit: int, follow: bool, server: str | None, key_file: Path | None) -> None:
+    """Show the newest items of a receiver's inbox, oldest first."""
+    reader = Reader(*find_dispatch(server, key_file), receiver)
+    page = reader.get("/counts")
+    position = page["head"]
+    shown = reader.get(f"?before={next_position(position)}&limit={limit}")
+    for item in reversed(shown["items"]):
+        click.echo(json.dumps(item))
+    while follow:
+        page = reader.get(f"?after={position}&wait={WAIT_S}")
+        for item in page["items"]:
+            click.echo(json.dumps(item))
+        position = page["head"] if page["complete"] else page["items"][-1]["at"]
+
+
+def next_position(position: str) -> str:
+    """The position after one: everything up to it is before that."""
+    epoch, _, seq = position.partition(".")
+    return f"{epoch}.{int(seq) + 1}"

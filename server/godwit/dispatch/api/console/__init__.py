@@ -1,0 +1,1 @@
+"""The console of dispatch: its files, and the lists that only people need."""

@@ -1,0 +1,90 @@
+"""The address that bounces of one delivery go to (VERP): which delivery it was, and a code that nobody else can make.
+
+Pure. Mail servers change the case of addresses and allow 64 characters before the @, so it is base32 of numbers of variable length.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..model import DeliveryKey
+
+BOUNCE = "bounce-"
+"""What the address begins with."""
+COMPLAINT = "complaint-"
+"""What a Message-ID begins with. Anybody who sees the message reads it, so its token authorizes complaints and no bounces."""
+COMPLAINTS = "complaints"
+"""The address before the @ that feedback loops send complaints to."""
+MAC_BYTES = 10
+CHECK_BYTES = 2
+"""As much of the digest of the address as fits; enough to see that a receiver's address was changed after the message was sent."""
+MakeMac = Callable[[bytes], bytes]
+
+
+class Token(NamedTuple):
+    """What a token says: the delivery, and the start of the digest of the address that it was sent to."""
+
+    key: DeliveryKey
+    check: bytes
+    """Empty in tokens of earlier versions."""
+
+
+def make_check(value: str) -> bytes:
+    """The start of the digest of an e-mail address."""
+    return hashlib.sha256(value.lower().encode()).digest()[:CHECK_BYTES]
+
+
+def make_token(key: DeliveryKey, value: str, make_mac: MakeMac, kind: str = BOUNCE) -> str:
+    """The token of an e-mail's delivery to the address `value`."""
+    content = b"".join(_pack(number) for number in (key.nid, key.rid, key.aid)) + make_check(value)
+    return base64.b32encode(content + make_mac(_signed(kind, content))).decode().rstrip("=").lower()
+
+
+def read_token(token: str, make_mac: MakeMac, kind: str = BOUNCE) -> Token | None:
+    """What a token says; None for one that was not made here."""
+    try:
+        packed = base64.b32decode(token.upper() + "=" * (-len(token) % 8))
+    except ValueError:
+        return None
+    numbers: list[int] = []
+    at = 0
+    while len(numbers) < 3:
+        value, at = _unpack(packed, at)
+        if value is None:
+            return None
+        numbers.append(value)
+    if base64.b32encode(packed).decode().rstrip("=").lower() != token:
+        return None
+    content, mac = packed[:-MAC_BYTES], packed[-MAC_BYTES:]
+    if len(content) - at not in (0, CHECK_BYTES) or not hmac.compare_digest(mac, make_mac(_signed(kind, content))):
+        return None
+    return Token(DeliveryKey(numbers[0], numbers[1], "email", numbers[2]), content[at:])
+
+
+def _signed(kind: str, content: bytes) -> bytes:
+    return content if kind == BOUNCE else kind.encode() + content
+
+
+def _pack(number: int) -> bytes:
+    packed = bytearray()
+    while number >= 0x80:
+        packed.append(number & 0x7F | 0x80)
+        number >>= 7
+    packed.append(number)
+    return bytes(packed)
+
+
+def _unpack(packed: bytes, at: int) -> tuple[int | None, int]:
+    value = shift = 0
+    while at < len(packed) and shift < 63:
+        byte = packed[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return None, at

@@ -1,0 +1,93 @@
+"""Lists for people: a tenant's notifications, receivers, and why deliveries failed. Each reads a bounded number of rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+import msgspec
+
+from ....model import State
+from ..accept import NotificationRow, read_notification
+
+LOOKED_AT_MAX = 100_000
+"""How many rows one request reads at most: a tenant's own may lie far apart."""
+
+
+CHECKED_MAX = 1_000
+"""How many notifications one request counts the deliveries of, to know their states."""
+
+
+class Listed(NamedTuple):
+    """A notification in a list."""
+
+    row: NotificationRow
+    title: str
+
+
+class Reason(NamedTuple):
+    """Failed deliveries of one channel and reason."""
+
+    channel: str
+    state: str
+    reason: str
+    deliveries: int
+
+
+def list_notifications(
+    connection: sqlite3.Connection, tenant: str, state: str, before: int, limit: int
+) -> tuple[list[Listed], int]:
+    """The newest first, and where the next page begins; 0 where there is none."""
+    query = "SELECT nid, id FROM notification WHERE nid < ? AND nid >= ? AND +tenant = ? ORDER BY nid DESC LIMIT ?"
+    newest = connection.execute("SELECT coalesce(max(nid), 0) FROM notification").fetchone()[0]
+    below = min(before or newest + 1, newest + 1)
+    first = max(1, below - LOOKED_AT_MAX)
+    found: list[Listed] = []
+    for count, (nid, name) in enumerate(connection.execute(query, (below, first, tenant, CHECKED_MAX + 1))):
+        if count == CHECKED_MAX:
+            return found, nid + 1
+        row = read_notification(connection, tenant, name)
+        if row is None or (state and row.state != state):
+            continue
+        if len(found) == limit:
+            return found, nid + 1
+        body = connection.execute("SELECT body FROM notification WHERE nid = ?", (nid,)).fetchone()
+        found.append(Listed(row, _title(body[0])))
+    return found, first if first > 1 else 0
+
+
+def list_receivers(
+    connection: sqlite3.Connection, tenant: str, prefix: str, after: str, limit: int
+) -> tuple[list[tuple[str, int, int]], bool]:
+    """Names with the counts of their inboxes, in order, and whether more follow."""
+    rows = connection.execute(
+        "SELECT name, unread, items FROM receiver JOIN head USING (rid) "
+        "WHERE tenant = ? AND name > ? AND name >= ? AND substr(name, 1, ?) = ? AND name < ? ORDER BY name LIMIT ?",
+        (tenant, after, prefix, len(prefix), prefix, prefix + "\U0010ffff", limit + 1),
+    ).fetchall()
+    return rows[:limit], len(rows) > limit
+
+
+def count_reasons(connection: sqlite3.Connection, tenant: str) -> tuple[list[Reason], bool]:
+    """Failed deliveries by channel and reason, the most first, and whether all of them were looked at: the newest are, of all tenants."""
+    failed = (
+        "SELECT nid, channel, state, reason FROM delivery INDEXED BY delivery_failed WHERE state IN (6, 7) "
+        "ORDER BY nid DESC LIMIT ?"
+    )
+    rows = connection.execute(
+        "SELECT failed.channel, failed.state, failed.reason, sum(notification.tenant = ?), count(*) "
+        f"FROM ({failed}) AS failed JOIN notification USING (nid) GROUP BY 1, 2, 3 ORDER BY 4 DESC",
+        (tenant, LOOKED_AT_MAX),
+    ).fetchall()
+    reasons = [Reason(channel, State(state).label, reason, count) for channel, state, reason, count, _ in rows if count]
+    return reasons, sum(row[4] for row in rows) < LOOKED_AT_MAX
+
+
+def _title(body: bytes) -> str:
+    try:
+        content = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        return ""
+    if not isinstance(content, dict):
+        return ""
+    return str(content.get("title") or content.get("body") or content.get("template") or "")[:200]

@@ -1,0 +1,41 @@
+"""From one version of the tables to the next: what is stored outlives an upgrade.
+
+Each entry brings a file of its version to the one after it, in one transaction with its number. Invariant: a file that was brought up to
+date has the tables of a new one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+OLDEST = 5
+MIGRATIONS: dict[int, str] = {
+    5: """
+CREATE TABLE item_6 (
+  rid INTEGER NOT NULL, seq INTEGER NOT NULL, nid INTEGER NOT NULL, flags INTEGER NOT NULL, at_ms INTEGER NOT NULL,
+  first INTEGER NOT NULL, PRIMARY KEY (rid, seq)
+) STRICT, WITHOUT ROWID;
+INSERT INTO item_6 SELECT rid, seq, nid, flags, at_ms, seq FROM item;
+DROP TABLE item;
+ALTER TABLE item_6 RENAME TO item;
+CREATE UNIQUE INDEX item_notification ON item (rid, nid);
+""",
+    6: "CREATE TABLE progress (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;",
+    7: """
+CREATE TABLE presence_tenant (tenant TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE presence (rid INTEGER PRIMARY KEY, is_connected INTEGER NOT NULL, seen_ms INTEGER NOT NULL) STRICT;
+CREATE INDEX presence_connected ON presence (rid) WHERE is_connected = 1;
+""",
+    8: "CREATE INDEX item_first ON item (rid, first);",
+    9: """
+CREATE INDEX job_order ON job (channel, priority, nid) WHERE is_done = 0;
+CREATE INDEX job_put_off ON job (channel, lease_end_ms) WHERE is_done = 2;
+""",
+}
+VERSION = OLDEST + len(MIGRATIONS)
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Brings a file of an earlier version up to date, step by step."""
+    for step in range(version, VERSION):
+        connection.executescript(f"BEGIN; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;")

@@ -1,0 +1,26 @@
+"""What the engine reports of the journal's disk: it fails, and it works again. Health and the log say so."""
+
+from __future__ import annotations
+
+from ..logs import read_logger
+from .health import Health
+
+DISK_REPORTS = ("journal", "snapshots_file")
+"""The kinds of report that `take_disk_report` takes."""
+
+
+def take_disk_report(health: Health, kind: str, reason: str | None) -> None:
+    """`reason` is what the disk says, and None where it works again."""
+    if kind == "journal":
+        health.journal = reason or ""
+        if reason is None:
+            read_logger().info("journal_recovered")
+        else:
+            read_logger().error("journal_failing", reason=reason, effect="publishes with ack=disk are rejected")
+    else:
+        health.snapshots = reason or ""
+        if reason is None:
+            read_logger().info("snapshots_recovered")
+        else:
+            effect = "snapshots that only this file holds may be lost when the node stops; old segments are kept"
+            read_logger().error("snapshots_failing", reason=reason, effect=effect)

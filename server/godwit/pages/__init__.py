@@ -1,0 +1,1 @@
+"""What the web pages of the admin and dispatch listeners share."""
