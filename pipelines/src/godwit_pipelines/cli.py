@@ -1,6 +1,6 @@
 """The command `godwit-pipelines`: runs jobs, lists them, shows tables.
 
-Owns what a person types and reads. Mistakes are told in a sentence before Spark starts; exit codes are those of errors.py, and 1
+Owns what a person types and reads. Invalid arguments are reported before Spark starts; exit codes are those of errors.py, and 1
 where a job found what must not be; terminal/ makes them of what is raised.
 """
 
@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from .session import Life
 
 _SETTINGS = [
-    click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of settings."),
-    click.option("--lake", help="Folder of the tables (lake.path)."),
-    click.option("--master", help="local[N], or spark://HOST:PORT of a cluster (spark.master)."),
     click.option(
-        "--set", "more", multiple=True, metavar="SECTION.NAME=VALUE", help="Any other setting; may be repeated."
+        "--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="Read settings from this TOML file."
+    ),
+    click.option("--lake", help="Folder of the tables. Sets lake.path."),
+    click.option("--master", help="local[N], or spark://HOST:PORT of a cluster. Sets spark.master."),
+    click.option(
+        "--set", "more", multiple=True, metavar="SECTION.NAME=VALUE", help="Set any other setting. Repeatable."
     ),
 ]
 
@@ -71,21 +73,30 @@ def read_config(file: Path | None, more: tuple[str, ...], **flags: str | None) -
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="godwit-pipelines")
 def main() -> None:
-    """Land the journals of Godwit nodes in open tables, and learn from them."""
+    """Load the journals of Godwit nodes into Delta tables, and check and analyze them."""
 
 
 @main.command()
 @click.argument("job")
 @settings
 @click.option(
-    "--journal", multiple=True, metavar="DATA", help="A node's data directory, or a glob of several; may be repeated."
+    "--journal",
+    multiple=True,
+    metavar="DATA",
+    help="Read the journal of the node with this data directory (or glob). Repeatable.",
 )
-@click.option("--once", is_flag=True, help="Work off what there is, and end (the default).")
-@click.option("--every", metavar="TIME", help="Go on, working so often: 10s, 500ms, 5m.")
+@click.option("--once", is_flag=True, help="Process all available data, then exit (the default).")
+@click.option("--every", metavar="TIME", help="Run continuously, with this interval: 10s, 500ms, 5m.")
 @click.option(
-    "--rebuild", "is_rebuilt", is_flag=True, help="Remove the job's tables, and fill them again from the start."
+    "--rebuild", "is_rebuilt", is_flag=True, help="Remove the job's tables and fill them again from the first row."
 )
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="What this job takes; see `list`.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set an option of the job; `list` shows them. Repeatable.",
+)
 def run(
     job: str,
     file: Path | None,
@@ -98,10 +109,10 @@ def run(
     is_rebuilt: bool,
     options: tuple[str, ...],
 ) -> None:
-    """Run JOB, once or for as long as it is left running."""
+    """Run JOB once, or continuously with --every."""
     found = find_job(job)
     if once and every:
-        raise ConfigInvalid("--every", every, "goes without --once")
+        raise ConfigInvalid("--every", every, "cannot be combined with --once")
     every_s = parse_time(every) if every else None
     config = read_config(file, more, journal__paths=",".join(journal), lake__path=lake, spark__master=master)
     parsed = parse_options(found, options)
@@ -138,7 +149,7 @@ def run_job(
     from .jobs.rebuilding import prepare_tables
     from .lake import Lake, holding
     from .metrics import Figures, serving
-    from .progress import translate, wait_all, watcher
+    from .progress import say, translate, wait_all, watcher
     from .quiet import hush, quiet_start
     from .reach import watching_executors
     from .session import build_session
@@ -163,7 +174,7 @@ def run_job(
                 every_s=every_s,
                 job=job.name,
                 options=options,
-                say=lambda text: console.print(sentences(text), markup=False, highlight=False),
+                say=lambda text: say(console, sentences(text)),
                 watch=watcher(console, late, stop.is_asked),
                 is_asked=stop.is_asked,
             )
@@ -173,7 +184,7 @@ def run_job(
             with watching_executors(spark, given.say):
                 outcome = run_rounds(job, given, stop, figures) if job.kind == "batch" else job.run(given) or Outcome()
                 if job.kind == "stream" and every_s is not None:
-                    given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; end with ^C")
+                    given.say(f"{job.name}: {_queries(len(given.queries))} every {every_s:g} s; stop with ^C")
                     # a source that ends with its query says so in a trace: hush
                     wait_all(given.queries, stop.is_asked, hush, given.check_places)
             return replace(outcome, found=outcome.found + sum(late.values()))
@@ -220,7 +231,9 @@ def _queries(count: int) -> str:
 
 def find_job(name: str) -> Job:
     if name not in JOBS:
-        raise ConfigInvalid("job", name, f"is no job; there are {', '.join(JOBS)}", hint=guess(name, JOBS))
+        raise ConfigInvalid(
+            "job", name, f"is not a valid job: expected one of {', '.join(JOBS)}", hint=guess(name, JOBS)
+        )
     return JOBS[name]
 
 
@@ -237,7 +250,7 @@ def parse_options(job: Job, given: tuple[str, ...]) -> dict[str, str]:
         if name not in job.options:
             takes = ", ".join(job.options) or "none"
             raise ConfigInvalid(
-                "--option", each, f"is none of {job.name}, which takes {takes}", hint=guess(name, job.options)
+                "--option", each, f"is not an option of {job.name}: expected {takes}", hint=guess(name, job.options)
             )
         options[name] = value
     job.check(options)
@@ -248,17 +261,19 @@ def parse_time(text: str) -> float:
     """`10s`, `500ms`, `5m`, `1h`, or seconds."""
     seconds = seconds_of(spell(f"{text}s" if text[-1:].isdigit() else text))
     if seconds is None or seconds > 86_400:
-        raise ConfigInvalid("--every", text, "must be a time up to a day, as 10s, 500ms or 5m")
+        raise ConfigInvalid("--every", text, "must be a duration of at most a day, such as 10s, 500ms or 5m")
     return seconds
 
 
 @main.command("list")
-@click.option("--tables", is_flag=True, help="The tables instead of the jobs.")
+@click.option("--tables", is_flag=True, help="List the tables instead of the jobs.")
 @click.option(
-    "--write", type=click.Path(path_type=Path, file_okay=False), help="Write the tables' reference pages into a folder."
+    "--write",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the reference pages of the tables into this folder.",
 )
 def list_jobs(tables: bool, write: Path | None) -> None:
-    """The jobs, what each reads and writes, and its options; or the tables."""
+    """List the jobs with what they read and write and their options, or the tables."""
     if write is not None:
         write_pages(write)
         return
@@ -279,10 +294,12 @@ def list_jobs(tables: bool, write: Path | None) -> None:
 @click.argument("table")
 @settings
 @click.option(
-    "--rows", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many rows, the newest first."
+    "--rows", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Number of rows, newest first."
 )
-@click.option("--where", default="", help="Which rows, in SQL: \"subject = '/rooms/kitchen'\".")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object on each line, for programs.")
+@click.option(
+    "--where", default="", help="Show only rows that match this SQL condition: \"subject = '/rooms/kitchen'\"."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def show(
     table: str,
     file: Path | None,
@@ -297,8 +314,8 @@ def show(
     from .showing import show_table
 
     if table not in TABLES:
-        hint = " ".join(filter(None, (guess(table, TABLES), "`list --tables` has them all")))
-        raise TableMissing(f"{table!r} is no table; {hint}")
+        hint = " ".join(filter(None, (guess(table, TABLES), "`list --tables` lists all tables")))
+        raise TableMissing(f"{table!r} is not a table; {hint}")
     config = read_config(file, more, lake__path=lake, spark__master=master)
     show_table(TABLES[table], config, Console(), rows, where, as_json)
 
@@ -306,11 +323,17 @@ def show(
 @main.command()
 @settings
 @click.option(
-    "--page", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write."
+    "--page",
+    default="report.html",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Write the page to this file.",
 )
-@click.option("--json", "data", type=click.Path(path_type=Path), help="Write what the page is made of, too.")
-@click.option("--hours", default=24.0, show_default=True, type=click.FloatRange(0.01, 24 * 366), help="How far back.")
-@click.option("--open", "is_opened", is_flag=True, help="Open the page, where there is a desktop to open it on.")
+@click.option("--json", "data", type=click.Path(path_type=Path), help="Also write the data of the page as JSON.")
+@click.option(
+    "--hours", default=24.0, show_default=True, type=click.FloatRange(0.01, 24 * 366), help="Report on the last hours."
+)
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser, if there is a desktop.")
 def report(
     file: Path | None,
     lake: str | None,
@@ -321,7 +344,7 @@ def report(
     hours: float,
     is_opened: bool,
 ) -> None:
-    """Write what the tables say of the last day as one page that needs nothing else."""
+    """Write a self-contained HTML page about the last day."""
     from .report.command import open_page, write_report
 
     click.echo(write_report(read_config(file, more, lake__path=lake, spark__master=master), page, data, hours))
@@ -331,21 +354,25 @@ def report(
 
 @main.command("settings")
 def settings_page() -> None:
-    """Every setting with its default, bounds and meaning, as Markdown."""
+    """Print every setting with its default, bounds and meaning, as Markdown."""
     click.echo(describe_config())
 
 
 @main.command()
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="How many workers.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="Number of workers.")
 @click.option("--cores", default=1, show_default=True, type=click.IntRange(1, 256), help="Cores of each worker.")
 @click.option("--memory", default="2g", show_default=True, help="Memory of each worker.")
 @click.option("--port", default=7077, show_default=True, help="Port of the master; 0 chooses one.")
 @click.option("--page", default=8090, show_default=True, help="Port of the master's page; 0 chooses one.")
 @click.option(
-    "--folder", default="spark-cluster", show_default=True, type=click.Path(path_type=Path), help="For logs and work."
+    "--folder",
+    default="spark-cluster",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for logs and work files.",
 )
 def cluster(workers: int, cores: int, memory: str, port: int, page: int, folder: Path) -> None:
-    """Start a Spark cluster on this machine, and keep it until ^C."""
+    """Run a Spark cluster on this machine until ^C."""
     from .cluster import running_cluster
 
     stop = Stopping(ending=b"")  # no batch is at work

@@ -101,7 +101,7 @@ class Cluster:
             for name in self.parts():
                 self._check(name)
             if time.monotonic() > deadline:
-                raise PipelineError(f"the cluster did not start in {_START_S:g} s; see {self.folder}")
+                raise PipelineError(f"the cluster did not start within {_START_S:g} s; see {self.folder}")
             time.sleep(0.2)
 
     def stop(self) -> None:
@@ -137,7 +137,7 @@ class Cluster:
         """Raises where this part has ended."""
         part = self.parts().get(name)
         if part is not None and part.poll() is not None:
-            raise PipelineError(f"{name} of the cluster ended with {part.returncode}; see {self.folder / name}.log")
+            raise PipelineError(f"{name} of the cluster exited with {part.returncode}; see {self.folder / name}.log")
 
 
 def die_with_parent() -> None:

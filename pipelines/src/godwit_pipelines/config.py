@@ -39,7 +39,7 @@ def find_lake(config: Config) -> Path:
     """The folder of the tables. Raises TableMissing where nobody has made it: what reads tables alone would find none to read."""
     folder = Path(config.lake.path).absolute()
     if not folder.is_dir():
-        raise TableMissing(f"{folder} is no folder yet: `godwit-pipelines run all` fills it")
+        raise TableMissing(f"{folder} does not exist: run `godwit-pipelines run all` to create it")
     return folder
 
 
@@ -69,7 +69,7 @@ def load_config(
     for name, text in environment.items():
         if name.startswith(_PREFIX) and name != CONFIG_VARIABLE:
             if name not in _BY_VARIABLE:
-                raise ConfigInvalid(name, text, "is no variable of the pipelines", hint=_nearest(name, _BY_VARIABLE))
+                raise ConfigInvalid(name, text, "is not a setting of the pipelines", hint=_nearest(name, _BY_VARIABLE))
             values[_BY_VARIABLE[name]] = text, name
     for key, text in flags.items():
         values[_known(key, "a flag")] = text, "a flag"
@@ -89,12 +89,14 @@ def check_keep_days(config: Config) -> None:
     dated = {name for name, table in TABLES.items() if table.day}
     for name, text in config.maintain.keep_days.items():
         if name not in TABLES:
-            raise ConfigInvalid(key, name, "is no table", hint=_nearest(name, dated), source=source)
+            raise ConfigInvalid(key, name, "is not a table", hint=_nearest(name, dated), source=source)
         if name not in dated:
-            raise ConfigInvalid(key, name, "has no days that could be let go of", source=source)
+            raise ConfigInvalid(key, name, "has no column of days, so its rows cannot expire", source=source)
         days = parse_number(text)
         if days is None or not 0 <= days <= _DAYS_MAX:
-            raise ConfigInvalid(key, f"{name}={text}", f"must be days, from 0 to {_DAYS_MAX:,}", source=source)
+            raise ConfigInvalid(
+                key, f"{name}={text}", f"must be a number of days from 0 to {_DAYS_MAX:,}", source=source
+            )
 
 
 def check_lake(config: Config) -> None:
@@ -104,7 +106,7 @@ def check_lake(config: Config) -> None:
     if wrong:
         source = config.sources.get("lake.path", "")
         raise ConfigInvalid(
-            "lake.path", folder, f"has {wrong[0]!r} in it, which no folder of tables can have", source=source
+            "lake.path", folder, f"has {wrong[0]!r} in it: expected a path without this character", source=source
         )
 
 
@@ -132,20 +134,20 @@ def flatten(table: Mapping[str, Any], source: str) -> Iterator[tuple[str, Any]]:
     sections = {key.split(".")[0] for key in _DEFAULTS}
     for section, content in table.items():
         if section not in sections or not isinstance(content, Mapping):
-            raise ConfigInvalid(section, content, "is no section", hint=_nearest(section, sections), source=source)
+            raise ConfigInvalid(section, content, "is not a section", hint=_nearest(section, sections), source=source)
         for name, value in content.items():
             yield _known(f"{section}.{name}", source), value
 
 
 def convert(key: str, value: Any, source: str) -> Any:
-    """The value as its option's type; texts come from the environment and flags, lists there are joined by commas."""
+    """The value as its option's type; texts come from the environment and flags, lists there are separated by commas."""
     default, found = _DEFAULTS[key], _FIELDS[key]
     given = value
     if isinstance(default, tuple):
         value = tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
         if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
             return tuple(local_path(key, part, source) for part in value) if key in _PATHS else tuple(value)
-        raise ConfigInvalid(key, given, "must be a list of texts", source=source)
+        raise ConfigInvalid(key, given, "must be a list of strings", source=source)
     if isinstance(default, Mapping):
         return _convert_table(key, value, source)
     if isinstance(default, bool):
@@ -157,7 +159,7 @@ def convert(key: str, value: Any, source: str) -> Any:
     if isinstance(default, int | float):
         return _convert_number(key, value, source)
     if not isinstance(value, str):
-        raise ConfigInvalid(key, given, "must be a text", source=source)
+        raise ConfigInvalid(key, given, "must be a string", source=source)
     choices = found.metadata["choices"]
     if choices and value not in choices:
         raise ConfigInvalid(key, given, f"must be one of {', '.join(choices)}", source=source)
@@ -169,10 +171,10 @@ def _convert_table(key: str, value: Any, source: str) -> Mapping[str, str]:
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(equals for _, equals, _ in pairs):
-            raise ConfigInvalid(key, value, "must be NAME=VALUE, joined by commas", source=source)
+            raise ConfigInvalid(key, value, "must be NAME=VALUE, separated by commas", source=source)
         value = {name.strip(): text.strip() for name, _, text in pairs}
     if not isinstance(value, Mapping) or not all(isinstance(each, str | int | float) for each in value.values()):
-        raise ConfigInvalid(key, value, "must be a table of texts", source=source)
+        raise ConfigInvalid(key, value, "must be a table of strings", source=source)
     return MappingProxyType({name: _text(each) for name, each in value.items()})
 
 
@@ -193,7 +195,7 @@ def _convert_number(key: str, value: Any, source: str) -> float:
 
 def _known(key: str, source: str) -> str:
     if key not in _DEFAULTS:
-        raise ConfigInvalid(key, "", "is no setting", hint=_nearest(key, _DEFAULTS), source=source)
+        raise ConfigInvalid(key, "", "is not a setting", hint=_nearest(key, _DEFAULTS), source=source)
     return key
 
 

@@ -8,6 +8,7 @@ PipelineError
 ├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
 ├── TableMissing      a table that no job has written yet; exit 4
 ├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
+├── TableBroken       a table of which a commit or a file was cut or damaged; exit 4
 ├── CheckpointOlder   a checkpoint that is older than the table its query writes; exit 4
 ├── CheckpointBroken  a checkpoint of which a file is missing, empty or cut; exit 4
 ├── TableReplaced     a table that is not the one that a query has read so far; exit 4
@@ -27,7 +28,7 @@ EXIT_STOPPED = 130
 """Somebody stopped a job before it had done its work."""
 EXIT_PIPE_CLOSED = 141
 """Whoever read the output closed it, as `head` does. (128 + SIGPIPE, as a shell says it)"""
-STOPPED = "godwit-pipelines: stopped; what was not finished is done by the next run"
+STOPPED = "godwit-pipelines: stopped; the next run continues the unfinished work"
 """What is said then."""
 
 
@@ -86,7 +87,7 @@ class TableMismatch(PipelineError):
 
 
 class TableBroken(PipelineError):
-    """A table's log cannot be read; says which commit is not whole, and what to do."""
+    """A table's log or one of its files cannot be read; says which, and what to do."""
 
     exit_code = 4
 

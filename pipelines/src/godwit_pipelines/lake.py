@@ -211,7 +211,7 @@ def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
                 file.seek(0)
                 who = file.read().strip()
                 raise LakeBusy(
-                    f"{job} runs on this lake already: {who}; one process runs a job on a lake at a time"
+                    f"{job} already runs on this lake: {who}; only one process can run a job on a lake at a time"
                 ) from None
             except OSError as error:
                 if error.errno not in (errno.ENOTSUP, errno.ENOLCK):
@@ -224,7 +224,7 @@ def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
 
 def table_of(name: str) -> Table:
     if name not in TABLES:
-        raise KeyError(f"{name} is no table; tables/ declares them: {', '.join(TABLES)}")
+        raise KeyError(f"{name} is not a table: expected one of: {', '.join(TABLES)}")
     return TABLES[name]
 
 

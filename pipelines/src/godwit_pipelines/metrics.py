@@ -31,25 +31,25 @@ from .transforms.repeats import AHEAD
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _FIGURES = {
-    "rows": ("counter", "Rows that the query has taken in."),
-    "batches": ("counter", "Batches that the query has finished."),
+    "rows": ("counter", "Rows that the query has read."),
+    "batches": ("counter", "Batches that the query has completed."),
     "busy_seconds": ("counter", "Time spent in batches."),
-    "failures": ("counter", "Times that the query ended with an error."),
-    "late_rows": ("counter", "Rows, or sums of rows, that came too late to be counted."),
+    "failures": ("counter", "Times that the query failed."),
+    "late_rows": ("counter", "Rows or aggregates that arrived too late to be counted."),
     "future_rows": ("counter", "Rows whose time is more than a day from now, which are not counted."),
     "running": ("gauge", "1 while the query runs."),
     "batch_seconds": ("gauge", "How long the last batch took."),
-    "rows_per_second": ("gauge", "Rows of the last batch in each second that it took."),
-    "lag_rows": ("gauge", "Rows of the journals that are there and not yet taken in."),
+    "rows_per_second": ("gauge", "Rows per second of the last batch."),
+    "lag_rows": ("gauge", "Rows of the journals that are not read yet."),
     "last_batch_timestamp_seconds": ("gauge", "When the last batch began."),
-    "state_rows": ("gauge", "Rows that the query remembers between batches."),
-    "state_bytes": ("gauge", "Memory that these rows take."),
+    "state_rows": ("gauge", "Rows in the state of the query."),
+    "state_bytes": ("gauge", "Memory of the state."),
 }
 _ROUNDS = {
-    "job_runs": ("counter", "Rounds that the job has finished."),
+    "job_runs": ("counter", "Rounds that the job has completed."),
     "problems": (
         "gauge",
-        "What the last round found that must not be: faults that nobody was told of, rows that are missing.",
+        "Problems that the last round found: unreported faults, missing rows.",
     ),
     "round_seconds": ("gauge", "How long the last round took."),
     "last_round_timestamp_seconds": ("gauge", "When the last round ended."),

@@ -27,40 +27,50 @@ _REFUSED = re.compile(
 )
 _SHARED = re.compile(r"Multiple streaming queries are concurrently using (\S+?)\.?(?:\s|$)")
 _GONE = re.compile(r"(?:Path does not exist: |File |reading file )(?:file:(?://)?)?(/.*?\.parquet)\b")
+_DAMAGED = re.compile(r"Encountered error while reading file (?:file:(?://)?)?(/.*?\.parquet)\b")
+_LAND_AGAIN = "Restore the file; or `run land --rebuild --option streams=STREAM` for a bronze table, `run JOB --rebuild` for another"
 _PLACE = re.compile(r"Checkpoint location (?:file:(?://)?)?(\S+) is in an inconsistent state")
 _STATE = re.compile(
     r"CANNOT_LOAD_STATE_STORE|ChecksumException|STREAMING_STATE|STATE_STORE\w*INVALID|Error reading \w+ file"
 )
 _CHECKPOINT = re.compile(r"file:(?://)?(/[^\s,'\"]+?)/(?:state|offsets|commits|sources)/")
 _LOOK_S = 0.25
-_ARE = ("are", "is")
+_ARE, _WERE = ("are", "is"), ("were", "was")
 _STOP_S = 30.0
+
+
+def say(console: Console, text: str) -> None:
+    """One line, however long it is: in a log it is found by its words."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def watcher(
     console: Console, late: dict[str, int], is_asked_to_stop: Callable[[], bool] = lambda: False
 ) -> Callable[..., None]:
-    """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that came too late, or are of a day to
+    """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that were too late, or are of a day to
     come. Asked to stop, it ends after its batch.
     """
 
-    def wait(query: StreamingQuery, committed: Callable[[], int] | None = None) -> None:
+    def wait(query: StreamingQuery, committed: Callable[[], list[int]] | None = None) -> None:
         counted = watch(query, console, is_asked_to_stop, committed)
+        if damaged := sum(committed()[1:]) if committed else 0:
+            said = (
+                f"{words.counted(damaged, 'row')} {_WERE[damaged == 1]} added to bronze.quarantine (damaged or invalid)"
+            )
+            say(console, f"{query.name}: {said}")
         for count, least, what, entry in (
-            (counted.late, "at least ", "came too late and", "came too late"),
-            (counted.ahead, "", "of a day to come", "a day to come"),
+            (counted.late, "at least ", "arrived too late and", "Late rows"),
+            (counted.ahead, "", "with a future time", "Rows with a future time"),
         ):
             if count:
                 late[query.name] = late.get(query.name, 0) + count
                 said = f"{least}{words.counted(count, 'row')} {what} {_ARE[count == 1]} not counted"
-                console.print(f"{query.name}: {said}; see `{entry}` in the runbook", markup=False, highlight=False)
+                say(console, f"{query.name}: {said}; see `{entry}` in the runbook")
         for line in counted.replaced:
-            console.print(f"{query.name}: {words.printable(line)}", markup=False, highlight=False)
+            say(console, f"{query.name}: {words.printable(line)}")
         if counted.lost:
-            said = f"{words.counted(counted.lost, 'row')} {_ARE[counted.lost == 1]} not in the journals any more"
-            console.print(
-                f"{query.name}: {said}, and passed over (journal.fail_on_data_loss)", markup=False, highlight=False
-            )
+            said = f"{words.counted(counted.lost, 'row')} {_ARE[counted.lost == 1]} no longer in the journals"
+            say(console, f"{query.name}: {said}; they are skipped (journal.fail_on_data_loss)")
 
     return wait
 
@@ -69,10 +79,10 @@ def watch(
     query: StreamingQuery,
     console: Console,
     is_asked_to_stop: Callable[[], bool] = lambda: False,
-    committed: Callable[[], int] | None = None,
+    committed: Callable[[], list[int]] | None = None,
 ) -> Counted:
     """Wait until the query has worked off what there was; raises what it failed with. `committed` counts the rows that its tables were
-    given: a batch that was committed before, and is done again, brings none.
+    given, first of all the one that its rows are for: a batch that was committed before, and is done again, brings none.
     """
     columns = (
         TextColumn("{task.description}", style="bold", markup=False),
@@ -98,12 +108,8 @@ def watch(
         counted.take(query.recentProgress)
         progress.update(task, completed=counted.rows, total=max(counted.rows, 1), rate=counted.rate)
     if not console.is_terminal:
-        rows = counted.rows if committed is None else committed()
-        console.print(
-            f"{query.name}: {words.counted(rows, 'row')} in {counted.seconds:.1f} s",
-            markup=False,
-            highlight=False,
-        )
+        rows = counted.rows if committed is None else committed()[0]
+        say(console, f"{query.name}: {words.counted(rows, 'row')} in {counted.seconds:.1f} s")
     return counted
 
 
@@ -193,7 +199,7 @@ def explain_disk(text: str) -> errors.DiskFailed | None:
 def explain_busy(text: str) -> errors.LakeBusy | None:
     """What Spark says where two processes were not kept apart, as where files cannot be locked."""
     found = _SHARED.search(text)
-    return errors.LakeBusy(f"another process runs this query with {found[1]}, and did this batch") if found else None
+    return errors.LakeBusy(f"another process runs this query with {found[1]}, and wrote this batch") if found else None
 
 
 def explain_place(text: str) -> errors.TableMissing | None:
@@ -202,7 +208,7 @@ def explain_place(text: str) -> errors.TableMissing | None:
     if found is None:
         return None
     return errors.TableMissing(
-        f"{found[1]} is not whole, a part of it was removed: remove all of it; see `A checkpoint was lost` in the runbook"
+        f"{found[1]} is incomplete: remove all of it; see `A checkpoint was lost` in the runbook"
     )
 
 
@@ -223,15 +229,21 @@ def explain_gone(text: str) -> errors.TableMissing | None:
     if found is None:
         return None
     return errors.TableMissing(
-        f"{found[1]} is gone, so its table cannot be read; `godwit-pipelines run reconcile` names the rows that are missing"
+        f"{found[1]} is missing, so its table cannot be read; `godwit-pipelines run reconcile` names the rows that are missing"
     )
+
+
+def explain_damaged(text: str) -> errors.TableBroken | None:
+    """What Spark says of a table's file that it cannot read."""
+    found = _DAMAGED.search(text)
+    return errors.TableBroken(f"{found[1]} is damaged: its table cannot be read. {_LAND_AGAIN}") if found else None
 
 
 def translate(error: BaseException) -> Exception:
     """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
     found = _RAISED.findall(str(error))
     if not found:
-        for tell in (explain, explain_disk, explain_busy, explain_place, explain_state, explain_gone):
+        for tell in (explain, explain_disk, explain_busy, explain_place, explain_state, explain_gone, explain_damaged):
             if failed := tell(str(error)):
                 return failed
         return error if isinstance(error, Exception) else RuntimeError(str(error))

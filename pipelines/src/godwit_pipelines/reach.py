@@ -27,7 +27,7 @@ def find_unreachable(key: str, servers: str, timeout_s: float = TIMEOUT_S) -> st
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65_536:
-            raise ConfigInvalid(key, server, "must be HOST:PORT", hint="several are joined by commas")
+            raise ConfigInvalid(key, server, "must be HOST:PORT", hint="separate several with commas")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
             return ""
@@ -60,12 +60,12 @@ def _watch(spark: SparkSession, master: str, say: Callable[[str], None], is_over
         while not is_over.wait(_LOOK_S):
             if count_executors(spark):
                 if is_told:
-                    say("an executor is there again: the work goes on")
+                    say("an executor is available again: the job continues")
                 alone_s, is_told = 0.0, False
                 continue
             alone_s += _LOOK_S
             if alone_s >= _PATIENCE_S and not is_told:
-                say(f"{master} has had no executor for this job for {alone_s:g} s; it waits until there is one, or ^C")
+                say(f"{master} has had no executor for this job for {alone_s:g} s; it waits for one; stop it with ^C")
                 is_told = True
     except (Py4JError, OSError):
         return  # Spark has ended

@@ -104,7 +104,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
     for key, value in conf.items():
         wanted = _FIXED.get(key.lower())
         if wanted is not None and value.lower() != wanted.lower():
-            raise ConfigInvalid("spark.conf", f"{key}={value}", f"must stay {wanted}: else rows are lost in silence")
+            raise ConfigInvalid("spark.conf", f"{key}={value}", f"must stay {wanted}, else rows would be lost silently")
 
 
 def find_python(master: str) -> str:
@@ -203,7 +203,7 @@ def check_java_options(java_options: str, life: Life) -> None:
     except ValueError as error:
         raise ConfigInvalid("spark.java_options", java_options, f"cannot be read: {error}") from None
     if any(flag.startswith("-Xmx") for flag in flags):
-        raise ConfigInvalid("spark.java_options", java_options, "may not say how much memory; spark.driver_memory does")
+        raise ConfigInvalid("spark.java_options", java_options, "cannot set the memory; use spark.driver_memory")
     words = [find_java(), *java_flags(java_options, life), *flags, "-version"]
     try:
         said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_JAVA_S)
@@ -211,8 +211,8 @@ def check_java_options(java_options: str, life: Life) -> None:
         return
     if said.returncode:
         lines = [line for line in (said.stdout + said.stderr).splitlines() if not line.startswith(_SAID_BESIDE)]
-        why = lines[0].removeprefix("Error: ") if lines else f"it ends with {said.returncode}"
-        raise SparkMissing(f"Java does not begin with `spark.java_options` as {java_options!r}: {why}")
+        why = lines[0].removeprefix("Error: ") if lines else f"it exits with {said.returncode}"
+        raise SparkMissing(f"Java does not start with `spark.java_options` = {java_options!r}: {why}")
 
 
 def find_java() -> str:
@@ -228,13 +228,13 @@ def describe_java() -> str:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_S)
     except OSError:
         where = (
-            f"JAVA_HOME is {home}, where there is none" if home else "there is none; set JAVA_HOME if it is not in PATH"
+            f"JAVA_HOME is {home}, where Java was not found"
+            if home
+            else "none was found; set JAVA_HOME if it is not in PATH"
         )
         return f"Spark needs Java 17 or later, and {where}"
     first = (said.stderr or said.stdout).partition("\n")[0]
-    return (
-        f"Spark needs Java 17 or later and did not begin with {java} ({first}); is `spark.java_options` what it takes?"
-    )
+    return f"Spark needs Java 17 or later and did not start with {java} ({first}); check `spark.java_options`"
 
 
 def register_all(spark: SparkSession) -> None:

@@ -87,7 +87,7 @@ def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
             return run_query(source, table, *as_texts(source), rows, where)
         except Exception as error:
             failed = error
-    raise ConfigInvalid("--where", where, f"is no condition on {table.name}: {failed}") from failed
+    raise ConfigInvalid("--where", where, f"is not a valid condition on {table.name}: {failed}") from failed
 
 
 def run_query(source: DeltaTable, table: Table, shown: str, columns: str, rows: int, where: str) -> pa.Table:

@@ -13,12 +13,15 @@ NO_SUBJECT = r"^(?!/)|//|/\z|/\*\*?(/|\z)|[\x00-\x1f\x7f-\x9f]"
 
 
 def check_subject(option: str, text: str) -> None:
-    """Raises ConfigInvalid where a message cannot be published on or below `text`."""
+    """Raises ConfigInvalid where a message cannot be published on or below `text`: only MQTT creates empty segments."""
     _check_segments(option, text)
+    if "" in text.split("/")[1:]:
+        hint = f"did you mean {text.rstrip('/')}?" if text.rstrip("/") else ""
+        raise ConfigInvalid(f"--option {option}", text, "has an empty segment", hint=hint)
     if any(segment in ("*", "**") for segment in text.split("/")):
-        raise ConfigInvalid(f"--option {option}", text, "has a wildcard, which only a pattern may have")
+        raise ConfigInvalid(f"--option {option}", text, "has a wildcard, which only patterns can have")
     if text.startswith("/$"):
-        raise ConfigInvalid(f"--option {option}", text, "is the node's own: nobody else publishes there")
+        raise ConfigInvalid(f"--option {option}", text, "is reserved for the node")
 
 
 def check_pattern(option: str, text: str) -> None:
@@ -32,7 +35,7 @@ def check_beginning(option: str, text: str) -> None:
     """Raises ConfigInvalid where no subject begins with `text`."""
     _check_slash(option, text)
     if "*" in text:
-        raise ConfigInvalid(f"--option {option}", text, "must be how subjects begin, not a pattern", hint="/stocks/")
+        raise ConfigInvalid(f"--option {option}", text, "must be a prefix of subjects, not a pattern", hint="/stocks/")
 
 
 def _check_slash(option: str, text: str) -> None:
@@ -42,9 +45,8 @@ def _check_slash(option: str, text: str) -> None:
 
 def _check_segments(option: str, text: str) -> None:
     _check_slash(option, text)
-    if "" in text.split("/")[1:]:
-        hint = f"did you mean {text.rstrip('/')}?" if text.rstrip("/") else ""
-        raise ConfigInvalid(f"--option {option}", text, "has an empty segment", hint=hint)
+    if text == "/":
+        raise ConfigInvalid(f"--option {option}", text, "has no segment")
     if len(text.encode()) > BYTES_MAX:
         raise ConfigInvalid(f"--option {option}", text[:40] + "…", f"is longer than {BYTES_MAX} bytes")
     if any(ord(character) < 0x20 or 0x7F <= ord(character) <= 0x9F for character in text):

@@ -16,8 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake.exceptions import TableNotFoundError
 
-from ..errors import TableMissing
+from ..errors import TableBroken, TableMissing
 from .partitions import parse_value
 from .table_files import Values, live_files, name_of, values_of
 
@@ -40,7 +41,11 @@ class Appended:
 def snapshot_files(path: str, version: int) -> list[Appended]:
     """The live files of a version, in an order that stays."""
     found = []
-    for row in live_files(path, version=version):
+    try:
+        files = live_files(path, version=version)
+    except TableNotFoundError:
+        raise _forgotten(path, version) from None
+    for row in files:
         partition = tuple(sorted(values_of(row)))
         times = (_micros(row.get(f"{bound}.time")) for bound in ("min", "max"))
         found.append(Appended(name_of(row), row.get("num_records") or 0, partition, *times))
@@ -53,13 +58,18 @@ def appended_files(path: str, version: int) -> list[Appended]:
     try:
         actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines() if line.strip()]
     except FileNotFoundError:
-        raise TableMissing(
-            f"{path}: version {version} is no longer in its log, so what it appended cannot be told; give the query a new checkpoint"
-        ) from None
+        raise _forgotten(path, version) from None
     if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
         return []
     added = [action["add"] for action in actions if "add" in action]
     return [_appended(add) for add in added if add.get("dataChange", True)]
+
+
+def _forgotten(path: str, version: int) -> TableMissing:
+    return TableMissing(
+        f"{path}: version {version} is no longer in its log, so its new rows are unknown. Run the job with --rebuild, or use a new "
+        "checkpoint for a query of your own"
+    )
 
 
 def _appended(add: dict[str, Any]) -> Appended:
@@ -80,16 +90,20 @@ def _micros(time: datetime | str | None) -> int:
 def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A file's rows with the table's columns. Partition values are those of the log; a column that the file does not have is null."""
     try:
-        opened = pq.ParquetFile(root / file.path)
+        # Spark writes times of 96 bits, which Arrow would take for nanoseconds: these end in the year 2262.
+        with pq.ParquetFile(root / file.path, coerce_int96_timestamp_unit="us") as opened:
+            for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
+                yield _told(batch, schema, dict(file.partition))
     except FileNotFoundError:
         raise TableMissing(
-            f"{root / file.path} was removed before it was read: vacuum keeps files for longer than a query is away"
+            f"{root / file.path} was removed before it was read; keep files longer than the query is stopped (maintain.vacuum_hours)"
         ) from None
-    values = dict(file.partition)
-    with opened:
-        for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
-            columns = [_column(batch, field, values) for field in schema]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    except (pa.ArrowException, OSError) as error:
+        raise TableBroken(f"{root / file.path} is damaged: {str(error).splitlines()[0]}") from error
+
+
+def _told(batch: pa.RecordBatch, schema: pa.Schema, values: dict[str, str | None]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_column(batch, field, values) for field in schema], schema=schema)
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, values: dict[str, str | None]) -> pa.Array:

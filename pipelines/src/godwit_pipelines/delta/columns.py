@@ -40,8 +40,16 @@ def delta_schema(schema: StructType) -> Schema:
     return Schema(fields)
 
 
+def _is_empty(kind: pa.DataType) -> bool:
+    """Whether a type has no values but null, or a part of it does."""
+    parts = [kind.field(index).type for index in range(kind.num_fields)]
+    return pa.types.is_null(kind) or (pa.types.is_struct(kind) and not parts) or any(_is_empty(part) for part in parts)
+
+
 def _delta_field(field: pa.Field) -> Field:
     try:
+        if _is_empty(field.type):
+            raise ValueError(field.type)  # delta-rs takes it, and others cannot read the table
         found: Field = Schema.from_arrow(pa.schema([field])).fields[0]
     except Exception as error:  # what delta-rs raises has no narrower kind
         raise ConfigInvalid("schema", field.name, f"is {field.type}, which a Delta table cannot hold") from error

@@ -24,9 +24,7 @@ from .whole import ADDED, APP, REMOVED
 _READER_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 """What a table may ask of its readers. Rows of a file that others marked as deleted (deletionVectors) would be read."""
 
-PUT_BACK = (
-    "For `land`, remove the checkpoint: it goes on after what the table holds. Any other job: `run JOB --rebuild`"
-)
+PUT_BACK = "For `land`, remove the checkpoint: it continues after the last row of the table. Any other job: `run JOB --rebuild`"
 """What to do then."""
 _CONFIGURATION: dict[str, str | None] = {
     "delta.checkpointInterval": "50",
@@ -99,12 +97,12 @@ def is_repeated(table: DeltaTable, path: str, app: str, batch: int, ranges: str 
         return False
     if done > batch:
         raise CheckpointOlder(
-            f"{path} holds batch {done} of this query, which is about to write its batch {batch}: its checkpoint was put back from a copy. "
+            f"{path} holds batch {done} of this query, which is about to write its batch {batch}: its checkpoint was restored from a copy. "
             + PUT_BACK
         )
     if others := find_others(path, app, batch, ranges):
         raise CheckpointOlder(
-            f"{path} holds batch {batch} of this query without {others[0]}: its checkpoint was put back from a copy. "
+            f"{path} holds batch {batch} of this query without {others[0]}: its checkpoint was restored from a copy. "
             + PUT_BACK
         )
     return True

@@ -83,7 +83,7 @@ def named_rows(path: Path, table: Table, value: str) -> pa.Table:
     wanted = [name for name in (*_PLACE, *table.persons, *table.texts) if name in names]
     # a compacted file may hold views, which nothing filters
     kinds = pa.schema([pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in wanted])
-    rows = pq.read_table(path, columns=wanted, partitioning=None).cast(kinds)
+    rows = pq.read_table(path, columns=wanted, partitioning=None, coerce_int96_timestamp_unit="us").cast(kinds)
     if "journal_offset" in names and "run" not in names:  # a quarantine's file from before it kept runs
         rows = rows.append_column("run", pa.nulls(rows.num_rows, pa.string()))
     return rows.filter(pc.fill_null(naming(rows, table, value), False))

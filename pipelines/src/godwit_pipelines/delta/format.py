@@ -1,6 +1,6 @@
 """The format `godwit_delta`: Spark writes a table exactly once, in batch and as a stream, and reads it as it grows.
 
-Options: path; partitions (columns, joined by commas); app and batch (of a batch write that may be repeated); quarantine (another
+Options: path; partitions (columns, separated by commas); app and batch (of a batch write that may be repeated); quarantine (another
 table, for rows whose `fault` is not null) and stream (what it calls them); asTasks (true: what comes are ranges of that stream
 of the journals, as its bronze table takes them, and their rows are read here) and verify; maxRowsPerBatch (reading).
 
@@ -58,7 +58,7 @@ class DeltaFormat(DataSource):
         return "godwit_delta"
 
     def schema(self) -> StructType:
-        raise ConfigInvalid("schema", "", "must be given: a table's columns are declared, never guessed")
+        raise ConfigInvalid("schema", "", "must be given: the columns of a table are declared")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TailReader(self.options, schema)

@@ -20,7 +20,9 @@ def find_crcs(path: str, run: str, offset: int) -> set[int]:
         if not (_may_hold(file, "run", run) and _may_hold(file, "journal_offset", offset) and is_there(path, file)):
             continue
         # a compacted file may hold views, which nothing filters
-        rows = pq.read_table(path_of(path, file), columns=[*_COLUMNS], partitioning=None).cast(pa.schema(_COLUMNS))
+        rows = pq.read_table(
+            path_of(path, file), columns=[*_COLUMNS], partitioning=None, coerce_int96_timestamp_unit="us"
+        ).cast(pa.schema(_COLUMNS))
         is_row = pc.and_(pc.equal(rows.column("run"), run), pc.equal(rows.column("journal_offset"), offset))
         found |= set(rows.filter(is_row).column("crc").to_pylist())
     return found

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -21,6 +23,7 @@ from .whole import is_whole
 ROWS = "godwit.rows"
 RANGES = "godwit.ranges"
 _PUT_BACK = "put it back from a copy, or remove the table's folder and run its job with --rebuild"
+_POINTER = "_last_checkpoint"
 Stretch = tuple[str, str, int, int]
 """A node, its run, and offsets from the first up to, not including, the second."""
 _COMMITS_MAX = 10_000
@@ -34,7 +37,9 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
         raise
     except DeltaError as error:
         reason = str(error).splitlines()[0][:200]
-        raise TableBroken(f"{path}: its log cannot be read: {find_cut(path) or reason}") from error
+        raise TableBroken(
+            f"{path}: its log cannot be read: {find_cut(path) or find_bad_checkpoint(path) or reason}"
+        ) from error
     if cut := find_cut(path, table.version()):
         raise TableBroken(f"{path}: its log cannot be read: {cut}")
     return table
@@ -47,18 +52,59 @@ def find_cut(path: str, version: int | None = None) -> str:
     log = Path(path, "_delta_log")
     names = [each.name for each in log.iterdir()] if log.is_dir() else []
     newest = max((int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()), default=-1)
-    checkpoints = {name.partition(".")[0] for name in names if ".checkpoint" in name}
-    for each in range(newest if version is None else version, -1, -1):
+    checkpoints = {name.partition(".")[0] for name in names if ".checkpoint" in name and name[:20].isdigit()}
+    last = max([newest, *map(int, checkpoints)])
+    for each in range(last if version is None else version, -1, -1):
         commit = log / f"{each:020}.json"
         is_kept = f"{each:020}" in checkpoints or f"{each + 1:020}" in checkpoints
         if not commit.exists():
-            return "" if is_kept or each == newest else f"{commit.name} is gone: {_PUT_BACK}"
+            # A cleanup removes commits before a checkpoint, and never the newest.
+            return "" if is_kept and each < newest else f"{commit.name} is missing: {_PUT_BACK}"
         if not is_whole(commit):
             remedy = _remedy_of(log, each, checkpoints, is_newest=each == newest)
-            return f"{commit.name} is not whole, as a power cut leaves one: {remedy}"
+            return f"{commit.name} is incomplete, as after a power cut: {remedy}"
         if f"{each:020}" in checkpoints:
             return ""
     return ""
+
+
+def find_bad_checkpoint(path: str) -> str:
+    """Which checkpoint cannot be read, or does not exist although `_last_checkpoint` names it, and what to do, in words; empty where
+    there is none. It holds nothing that the checkpoint before it and the commits since do not hold.
+    """
+    log = Path(path, "_delta_log")
+    found = sorted(log.glob("*.checkpoint*.parquet"), reverse=True)
+    whole = {int(each.name[:20]) for each in found if each.name[:20].isdigit() and _is_parquet(each)}
+    bad = next((each.name for each in found if not _is_parquet(each)), "")
+    pointed = _pointed_at(log)
+    if not bad and (pointed is None or pointed in whole):
+        return ""
+    at = int(bad[:20]) if bad and bad[:20].isdigit() else pointed if pointed is not None else 0
+    base = max((version for version in whole if version < at), default=-1)
+    numbers = sorted(int(each.stem) for each in log.glob("*.json") if each.stem.isdigit() and int(each.stem) > base)
+    is_complete = numbers == [*range(base + 1, base + 1 + len(numbers))] and at in numbers
+    can_go = is_complete and all(is_whole(log / f"{each:020}.json") for each in numbers)
+    names = f"{bad} and {_POINTER}" if bad else _POINTER
+    remedy = f"remove {names}: the commits hold everything that was in it" if can_go else _PUT_BACK
+    return f"{bad} cannot be read: {remedy}" if bad else f"its checkpoint of version {at} is missing: {remedy}"
+
+
+def _pointed_at(log: Path) -> int | None:
+    """The version of the checkpoint that the log points at; None without a pointer, -1 where it cannot be read."""
+    try:
+        return int(json.loads((log / _POINTER).read_text("utf-8"))["version"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+def _is_parquet(file: Path) -> bool:
+    try:
+        pq.read_metadata(file)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _remedy_of(log: Path, version: int, checkpoints: set[str], *, is_newest: bool) -> str:

@@ -81,7 +81,7 @@ def value_text(name: str, value: Any) -> str | None:
         return None
     if value == "":
         raise ConfigInvalid(
-            "partitions", name, "has an empty text as a value, which a Delta table cannot tell from null"
+            "partitions", name, "has an empty string as a value, which a Delta table cannot distinguish from null"
         )
     if isinstance(value, bool):
         return str(value).lower()

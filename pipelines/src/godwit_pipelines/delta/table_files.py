@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from ..errors import TableMismatch
+from ..errors import TableBroken, TableMismatch
 from .columns import delta_schema, told
 from .commits import check_table, is_table
 from .log import open_table
@@ -39,6 +39,8 @@ def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial
     files = live_files(path, version=table.version())
     if is_partial:
         files = [file for file in files if is_there(path, file)]
+    else:
+        check_sizes(path, files)
     if not files:
         return spark.createDataFrame([], schema)
     if all(is_by_folder(file) for file in files):
@@ -109,8 +111,25 @@ def name_of(file: dict[str, Any]) -> str:
 
 
 def is_there(path: str, file: dict[str, Any]) -> bool:
-    """Whether a file of `live_files` is in the table's folder."""
-    return path_of(path, file).is_file()
+    """Whether a file of `live_files` is in the table's folder, and as long as the log says: of one that was cut no row can be read."""
+    return size_of(path, file) == int(file["size_bytes"])
+
+
+def size_of(path: str, file: dict[str, Any]) -> int | None:
+    """The length of a file of `live_files`; None where it is not there."""
+    found = path_of(path, file)
+    return found.stat().st_size if found.is_file() else None
+
+
+def check_sizes(path: str, files: Sequence[dict[str, Any]]) -> None:
+    """Raises TableBroken for a file of another length than the log says. Spark reads an empty one as if it had no rows."""
+    for file in files:
+        size = size_of(path, file)
+        if size is not None and size != file["size_bytes"]:
+            raise TableBroken(
+                f"{path_of(path, file)} has {size} bytes, and the log of its table says {file['size_bytes']}: it was cut, as by a power "
+                "cut. `godwit-pipelines run reconcile` names the rows that are missing"
+            )
 
 
 def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ _APART_US = 30 * 60 * 1_000_000
 """How much older than what a batch brings the rest may be: half of what the least patient query waits."""
 _DAY_US = 24 * 3600 * 1_000_000
 _NEVER_US = 1 << 62
-_REBUILD = "it was removed and made again, or put back from a copy. Run the job that reads it with --rebuild"
+_REBUILD = "it was recreated, or restored from a copy. Run the job that reads it with --rebuild"
 
 
 @dataclass

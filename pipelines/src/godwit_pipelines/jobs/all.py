@@ -28,7 +28,7 @@ def run(run: Run) -> Outcome:
 
 JOB = Job(
     name="all",
-    about="land, check, audit and sum up everything that the report is made of",
+    about="land, reconcile, audit and aggregate everything for the report",
     run=run,
     reads=tuple(dict.fromkeys(name for job in _JOBS for name in job.reads)),
     writes=tuple(dict.fromkeys(name for job in _JOBS for name in job.writes)),

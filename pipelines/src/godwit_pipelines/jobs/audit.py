@@ -8,10 +8,11 @@ replaced in one step, all side by side: a run that is killed between may leave t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,19 +20,21 @@ from pyspark.sql import functions as F
 from ..beside import do_beside
 from ..errors import TableMissing
 from ..lake import Lake
+from ..source.places import find_runs
 from ..transforms.audit import audited, whole_since
-from ..transforms.ranges import merged
+from ..transforms.ranges import Range, merged, without
 from ..transforms.runs import collect
 from ..transforms.torn import find_torn
 from ..words import counted
 from .erasures import erased_arrivals, erased_ranges
 from .job import Job, Outcome, Run
 from .options import time_of
+from .quarantined import QUARANTINE, damaged_ranges
 
 WERE_ERASED = (
-    "were erased before it was kept where they stood: what was handed over of them is not proven; a fault may be these"
+    "were erased before erasures recorded positions: their delivery cannot be proven, and a fault may be one of them"
 )
-_IN_ORDER = "came in order, once, without a hole"
+_IN_ORDER = "were delivered in order and once, without a loss"
 _EXCUSED = "cannot be judged, where the journal says that it lost rows"
 _TEARING = ("deliveries", "access")
 _STREAMS = ("deliveries", "messages", "access", "runs")
@@ -41,10 +44,9 @@ _STREAMS = ("deliveries", "messages", "access", "runs")
 def run(run: Run) -> Outcome:
     """Judge all that has landed, or the hours from --option since=TIME on."""
     lake, since = run.lake, time_of(run.options, "since")
-    if lake.exists("bronze.deliveries") and not lake.exists("bronze.messages"):
-        raise TableMissing(
-            f"bronze.messages is not in {lake.folder}: there is nothing to hold bronze.deliveries against; run land"
-        )
+    damaged = damaged_ranges(lake, "messages")
+    if lake.exists("bronze.deliveries") and not lake.exists("bronze.messages") and not has_landed_none(lake, damaged):
+        raise TableMissing(f"bronze.messages is not in {lake.folder}: bronze.deliveries cannot be checked; run land")
     deliveries, messages, access, runs = (lake.read(f"bronze.{stream}") for stream in _STREAMS)
     newest = ""
     if since is not None:
@@ -59,7 +61,7 @@ def run(run: Run) -> Outcome:
             lake.replace_since(table, rows, since)
 
     erased, unplaced = erased_arrivals(lake)
-    with audited(deliveries, messages, access, runs, erased, lambda: look_for_torn(lake)) as found:
+    with audited(deliveries, messages, access, runs, erased, lambda: look_for_torn(lake), damaged) as found:
         do_beside(
             run.spark,
             lambda: write("gold.audit_verdict", found.verdict),  # which takes longest to plan
@@ -81,17 +83,26 @@ def tell_newest(deliveries: DataFrame, since: datetime) -> str:
     if not newest or newest >= since:
         return ""
     asked, last = (f"{time:%Y-%m-%d %H:%M:%S} UTC" for time in (since, newest))
-    return f"nothing was handed over since {asked}: the newest row of bronze.deliveries is of {last}"
+    return f"nothing was delivered since {asked}: the newest row of bronze.deliveries is from {last}"
 
 
 def look_for_torn(lake: Lake) -> DataFrame | None:
     """What has not landed, of tables as they are: they lack nothing for what an audit leaves out."""
     deliveries, access = (lake.read(f"bronze.{stream}") for stream in _TEARING)
-    erased = (
-        {node: merged(chain(*runs.values())) for node, runs in erased_ranges(lake, stream).items()}
-        for stream in _TEARING
-    )
-    return find_torn(deliveries, access, *erased)
+    erased = (erased_ranges(lake, stream) for stream in _TEARING)
+    return find_torn(deliveries, access, lake.read("bronze.runs"), *erased)
+
+
+def has_landed_none(lake: Lake, damaged: Mapping[tuple[str, str], Sequence[Range]]) -> bool:
+    """Whether `land` has come past no message that should be in a table: each is in quarantine, or cannot be read yet."""
+    checkpoint = Path(lake.checkpoint("land-messages"))
+    if not checkpoint.is_dir():
+        return False
+    for node, passed in find_runs(checkpoint, "messages").items():
+        gone = merged(chain(*(damaged.get((node, run), ()) for run in ("", *(each.run for each in passed)))))
+        if without([(0, each.next) for each in passed], gone):
+            return False
+    return True
 
 
 def sum_up(verdict: DataFrame) -> Outcome:
@@ -112,7 +123,7 @@ def sum_up(verdict: DataFrame) -> Outcome:
     ).first()
     if sums is None or not sums.ranges:
         return Outcome(
-            "nothing to audit: nothing was delivered yet, or no node writes deliveries down (journal.deliveries)"
+            "nothing to audit: nothing was delivered yet, or no node records deliveries (journal.deliveries)"
         )
     if sums.faults:
         return Outcome(
@@ -123,8 +134,8 @@ def sum_up(verdict: DataFrame) -> Outcome:
         rest = f"; of the others {sums.sure_messages:,} messages in {sums.sure_ranges:,} ranges {_IN_ORDER}"
         rest += tell_declared(sums.sure_told, sums.sure_excused)
         return Outcome(
-            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may be about what was erased or never landed; "
-            f"no fault shows in them{rest if sums.sure_ranges else ''}"
+            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may concern messages that were erased or never landed; "
+            f"they show no fault{rest if sums.sure_ranges else ''}"
         )
     rest = tell_declared(sums.told, sums.excused)
     return Outcome(f"PROVEN: {sums.messages:,} messages in {sums.ranges:,} ranges {_IN_ORDER}{rest}")
@@ -132,7 +143,7 @@ def sum_up(verdict: DataFrame) -> Outcome:
 
 def tell_declared(told: int, excused: int) -> str:
     """What was not in order, and is no fault."""
-    said = f"; the {told:,} that are missing were told to be" if told else ""
+    said = f"; {counted(told, 'missing message')} reported to clients" if told else ""
     return said + (f"; {counted(excused, 'message')} {_EXCUSED}" if excused else "")
 
 
@@ -143,15 +154,15 @@ def check(options: Mapping[str, str]) -> None:
 
 JOB = Job(
     name="audit",
-    about="what was published against what was handed over: every gap, repeat, reorder and hole; ends with 1 if one was not told",
+    about="compares deliveries with publishes, names every gap, duplicate, reordering and loss; exit code 1 if one was not reported",
     run=run,
-    reads=(*(f"bronze.{stream}" for stream in _STREAMS), "ops.erased", "ops.erasures"),
+    reads=(*(f"bronze.{stream}" for stream in _STREAMS), QUARANTINE, "ops.erased", "ops.erasures"),
     writes=("gold.audit_ranges", "gold.audit_faults", "gold.audit_verdict"),
     kind="batch",
     every_s=300.0,
     options={
-        "since": "Judge only the hours from this time's on (2026-11-21, or with a time of day; UTC; or so long before each round: 24h), "
-        "and those before them that subscriptions of these hours began in.",
+        "since": "Judge only deliveries since this time in UTC (2026-11-21, also with a time of day) or this duration before each round "
+        "(24h). Begins earlier where a subscription of these hours did.",
     },
     check=check,
 )

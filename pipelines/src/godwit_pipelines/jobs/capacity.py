@@ -30,7 +30,7 @@ def run(run: Run) -> Outcome:
     lines = [
         f"{row.node}: {counted(row.nodes, 'node')} like it"
         if row.by_memory is not None and row.by_cpu is not None
-        else f"{row.node}: its load never changed enough to tell what a connection and a delivery cost"
+        else f"{row.node}: its load did not vary enough to compute the cost of a connection and a delivery"
         for row in wanted.collect()
     ]
     return Outcome("\n".join(lines) or "no statistics have landed")
@@ -58,24 +58,24 @@ def check(options: Mapping[str, str]) -> None:
         raise ConfigInvalid(
             which,
             "",
-            f"must be given with {other}: how many nodes a load takes hangs on both",
-            hint="0 is a number, too",
+            f"must be given with {other}: the number of nodes depends on both",
+            hint="0 is valid",
         )
 
 
 JOB = Job(
     name="capacity",
-    about="what a node's connections and deliveries cost, when there are most, and how many nodes a load would take",
+    about="computes what connections and deliveries cost, when load is highest, and how many nodes a load needs",
     run=run,
     reads=("bronze.stats",),
     writes=("gold.capacity", "gold.forecast"),
     kind="batch",
     every_s=3_600.0,
     options={
-        "connections": "So many connections are to be carried…",
-        "deliveries": "…with so many deliveries a second…",
-        "cores": "…by nodes of so many cores (2)…",
-        "memory_gb": "…and so much memory (4).",
+        "connections": "Connections to plan for. Needs deliveries.",
+        "deliveries": "Deliveries per second to plan for. Needs connections.",
+        "cores": "Cores of a node. Default: 2.",
+        "memory_gb": "Memory of a node in GB. Default: 4.",
     },
     check=check,
 )

@@ -23,7 +23,8 @@ from ..source.checkpoints import check_whole
 from ..source.places import last_batch, last_batch_of_rows, query_id
 from ..tables import TABLES
 
-Committed = Callable[[], int] | None
+Committed = Callable[[], list[int]] | None
+"""How many rows a query committed to each of its tables."""
 _STARTED_SLOWLY = "Python worker failed to connect back"
 _STARTS_MAX = 10
 
@@ -53,7 +54,9 @@ class Run:
     """What the command line gave this job with --option NAME=VALUE."""
     say: Callable[[str], None] = print
     watch: Callable[[StreamingQuery, Committed], None] = lambda query, _: _wait(query)
-    """Waits for a query that ends by itself, and may show progress. It is given what counts committed rows, if anything does."""
+    """Waits for a query that ends by itself, and may show progress. It is given what counts committed rows, if anything does: of the table
+    that its rows are for, and of the quarantine.
+    """
     is_asked: Callable[[], bool] = lambda: False
     """Whether somebody asked a run that goes on to end: what is done is left as it is, and nothing is begun."""
     queries: list[StreamingQuery] = field(default_factory=list)
@@ -90,9 +93,9 @@ class Run:
         writer = writer.queryName(query).option("checkpointLocation", checkpoint)
         if self.every_s is None:
 
-            def count() -> int:
+            def count() -> list[int]:
                 app = query_id(Path(checkpoint))
-                return sum(count_rows(path, app, last) for path in paths if is_table(path))
+                return [count_rows(path, app, last) if is_table(path) else 0 for path in paths]
 
             started = run_to_end(writer, lambda begun: self.watch(begun, count if into else None))
         else:
@@ -106,9 +109,7 @@ class Run:
         """
         for place in self.places:
             if not (place / "metadata").exists():
-                raise TableMissing(
-                    f"{place} was removed, or a part of it, while its query was at work: all queries end"
-                )
+                raise TableMissing(f"{place} was removed in whole or part while its query ran: all queries stop")
 
 
 def _wait(query: StreamingQuery) -> None:
@@ -133,8 +134,8 @@ def check_tables(checkpoint: Path, tables: Sequence[str]) -> None:
     newest = newest_batch(query_id(checkpoint), tables)
     if newest < batch:
         raise TableReplaced(
-            f"{tables[0]} holds no batch of its query after {newest}, and {checkpoint} is done with batch {batch}: the table was put "
-            "back from a copy, or made again. Remove the checkpoint: `land` then goes on after what the table holds"
+            f"{tables[0]} holds no batch of its query after {newest}, and {checkpoint} has completed batch {batch}: the table was "
+            "restored from a copy or recreated. Remove the checkpoint: `land` then continues after the last row of the table"
         )
 
 
@@ -147,8 +148,8 @@ def check_merged(checkpoint: Path, tables: Iterable[str]) -> None:
         newest = newest_batch(query, [table])
         if newest < batch:
             raise TableReplaced(
-                f"{table} holds no batch of its query after {newest}, and {checkpoint} is done with batch {batch}: the table was put "
-                "back from a copy, removed, or made again. Run the job with --rebuild"
+                f"{table} holds no batch of its query after {newest}, and {checkpoint} has completed batch {batch}: the table was "
+                "restored from a copy, removed or recreated. Run the job with --rebuild"
             )
 
 
@@ -165,7 +166,7 @@ def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
         done = open_table(table).transaction_version(query)
         if done is not None and done > newest:
             raise CheckpointOlder(
-                f"{checkpoint} ends at batch {newest}, and {table} holds batch {done} of its query: it was put back from a copy. "
+                f"{checkpoint} ends at batch {newest}, and {table} holds batch {done} of its query: it was restored from a copy. "
                 + PUT_BACK
             )
 

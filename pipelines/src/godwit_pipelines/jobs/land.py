@@ -28,6 +28,7 @@ from ..transforms.ranges import Range, clipped, count_offsets, without
 from ..words import counted
 from .erasures import erased_ranges
 from .job import Job, Outcome, Run
+from .quarantined import damaged_ranges
 
 Ends = dict[str, dict[str, int]]
 """The offset after the last row that landed, by node and run."""
@@ -93,16 +94,14 @@ def check_table(run: Run, stream: str, query: str, erased: RangesByRun) -> None:
     have been damaged, erased or passed over, there may be none.
     """
     table, checkpoint = f"bronze.{stream}", run.lake.checkpoint(query)
-    if (
-        run.lake.exists(table)
-        or not run.config.journal.fail_on_data_loss
-        or not has_taken_rows(Path(checkpoint))
-        or (erased and not find_landed(run, stream, erased))
-    ):
+    if run.lake.exists(table) or not run.config.journal.fail_on_data_loss or not has_taken_rows(Path(checkpoint)):
         return
-    if run.lake.read("bronze.quarantine").where(F.col("stream") == stream).isEmpty():
+    taken_out = {node: {name: [*ranges] for name, ranges in runs.items()} for node, runs in erased.items()}
+    for (node, name), ranges in damaged_ranges(run.lake, stream).items():
+        taken_out.setdefault(node, {}).setdefault(name, []).extend(ranges)
+    if not taken_out or find_landed(run, stream, taken_out):
         raise TableMissing(
-            f"{table} is not in {run.lake.folder} any more; {checkpoint} says that its rows have landed: "
+            f"{table} is no longer in {run.lake.folder}, but {checkpoint} records that its rows have landed: "
             f"`run land --rebuild --option streams={stream}` lands them again"
         )
 
@@ -177,9 +176,7 @@ def take_topics(checkpoint: Path, topics: Mapping[str, str]) -> str:
     if not anew:
         return ""
     verb = "was" if len(anew) == 1 else "were"
-    return (
-        f"land-kafka: {', '.join(anew)} {verb} made again: all records of it are read beside those that landed before"
-    )
+    return f"land-kafka: {', '.join(anew)} {verb} recreated: all records of it are read in addition to those that landed before"
 
 
 def keep_ends(run: Run, query: str, erased: RangesByRun, topics: Mapping[str, str]) -> dict[str, int]:
@@ -216,7 +213,7 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         kept: dict[str, Any] = json.loads(file.read_text("utf-8"))
     except ValueError:
-        raise CheckpointBroken(f"{file} is empty or cut. {remedy_of(file.parent)}") from None
+        raise CheckpointBroken(f"{file} is empty or truncated. {remedy_of(file.parent)}") from None
     return kept
 
 
@@ -267,7 +264,7 @@ def named_streams(options: Mapping[str, str]) -> list[str]:
     named = list(dict.fromkeys(name.strip() for name in options["streams"].split(",")))
     for name in named:
         if name not in SCHEMAS:
-            raise ConfigInvalid("--option streams", name, f"is no stream; there are {', '.join(SCHEMAS)}")
+            raise ConfigInvalid("--option streams", name, f"is not a stream: expected one of {', '.join(SCHEMAS)}")
     return named
 
 
@@ -278,12 +275,12 @@ def check(options: Mapping[str, str]) -> None:
 
 JOB = Job(
     name="land",
-    about="every row of the journals into the bronze tables, once; damaged rows into the quarantine",
+    about="loads every row of the journals into the bronze tables exactly once, and damaged rows into the quarantine",
     run=run,
     reads=(*(f"journal.{stream}" for stream in SCHEMAS), "ops.erased", "ops.erasures"),
     writes=(*(f"bronze.{stream}" for stream in SCHEMAS), "bronze.quarantine"),
     queries=(*(f"land-{stream}" for stream in SCHEMAS), "land-kafka"),
     every_s=10.0,
-    options={"streams": "Which streams, joined by commas; all that nodes write if it is not given."},
+    options={"streams": "Streams to load, separated by commas. Default: all."},
     check=check,
 )

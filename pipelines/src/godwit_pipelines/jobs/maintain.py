@@ -28,7 +28,7 @@ from .options import is_yes
 
 _ORPHAN_HOURS = 24.0
 """No batch takes longer from its first file to its commit."""
-_LEFT = "a job is at work, or was killed: run this again in a day, or with --option alone=yes while no job runs"
+_LEFT = "a job is running or was killed: run this again after a day, or with --option alone=yes while no job runs"
 
 
 def run(run: Run) -> Outcome:
@@ -50,7 +50,7 @@ def maintain(run: Run, table: Table) -> str:
     if days is not None and table.day:
         oldest = oldest_kept(days)
         removed = open_table(path).delete(f"{DATE} < DATE '{oldest.isoformat()}'")["num_deleted_rows"] or 0
-        done += [f"{counted(removed, 'row')} of days before {oldest} let go"] if removed else []
+        done += [f"{counted(removed, 'row')} of days before {oldest} removed"] if removed else []
     for day in small_days(path, settings.compact_files_min, settings.compact_bytes):
         made = open_table(path).optimize.compact(
             partition_filters=[(DATE, "=", day)] if day else None, target_size=settings.compact_bytes
@@ -114,8 +114,8 @@ def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outc
     proof = TABLES["ops.erasures"]
     write_rows(run.lake.path(proof.name), pa.Table.from_pylist(rows, arrow_schema(proof.schema)), proof)
     if lines and not found and not any(row["rows"] for row in rows if row["person"] == digest):
-        lines.append(f"no row names {person!r}, or none any more: a name counts as nodes write it, letter by letter")
-    return Outcome("\n".join(lines) or "no table that names persons is there", found)
+        lines.append(f"no row names {person!r}: names must match exactly, including upper and lower case")
+    return Outcome("\n".join(lines) or "there is no table that names persons", found)
 
 
 def orphans_naming(path: str, table: Table, person: str) -> list[str]:
@@ -136,15 +136,17 @@ def orphans_naming(path: str, table: Table, person: str) -> list[str]:
 def check(options: Mapping[str, str]) -> None:
     """Raises ConfigInvalid for a table that is none, and for nobody to be erased: that would say that it was done."""
     if "table" in options and options["table"] not in TABLES:
-        raise ConfigInvalid("--option table", options["table"], "is no table", hint="`list --tables` has them all")
+        raise ConfigInvalid(
+            "--option table", options["table"], "is not a table", hint="`list --tables` lists all tables"
+        )
     is_yes(options, "alone", "no")
     if options.get("erase", "somebody") == "":
-        raise ConfigInvalid("--option erase", "", "must name whom")
+        raise ConfigInvalid("--option erase", "", "must name an identity, client, address or recipient")
 
 
 JOB = Job(
     name="maintain",
-    about="compacts small files, lets old days go, removes what nobody needs; --option erase=WHO erases a person",
+    about="compacts small files, removes expired days and unused files; --option erase=NAME erases a person",
     run=run,
     reads=tuple(TABLES),
     writes=(*TABLES,),
@@ -152,9 +154,9 @@ JOB = Job(
     kind="batch",
     every_s=3600.0,
     options={
-        "table": "The one table; all if it is not given.",
-        "erase": "An identity, client, address or recipient to be removed from every table, files and all.",
-        "alone": "yes: no job writes to the lake now, so that files that no commit knows are removed whatever their age.",
+        "table": "Maintain only this table. Default: all.",
+        "erase": "Erase the rows of this identity, client, address or recipient from every table and file.",
+        "alone": "yes: no job is writing to the lake, so files that are in no commit are removed regardless of age.",
     },
     check=check,
 )

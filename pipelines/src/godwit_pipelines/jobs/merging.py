@@ -4,7 +4,7 @@ again gives the same rows, and they change nothing; it is never left out, for Sp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -13,9 +13,11 @@ from .job import Run
 Then = Callable[[DataFrame, int], None]
 
 
-def merge_stream(run: Run, frame: DataFrame, table: str, query: str, then: Then | None = None) -> None:
+def merge_stream(
+    run: Run, frame: DataFrame, table: str, query: str, then: Then | None = None, also: Sequence[str] = ()
+) -> None:
     """Start a query that merges the rows of `frame` that each batch changed into `table`; `then` is given them
-    after that.
+    after that, and merges each batch into the tables `also`.
     """
 
     def write(rows: DataFrame, batch: int) -> None:
@@ -27,4 +29,4 @@ def merge_stream(run: Run, frame: DataFrame, table: str, query: str, then: Then 
         finally:
             changed.unpersist()
 
-    run.start(frame.writeStream.outputMode("update").foreachBatch(write), query, merges=[table])
+    run.start(frame.writeStream.outputMode("update").foreachBatch(write), query, merges=[table, *also])

@@ -89,14 +89,16 @@ def check(options: Mapping[str, str]) -> None:
         check_subject("publish", options["publish"])
     check_beginning("subjects", options.get("subjects", "/"))
     if not options.get("field", "$").startswith("$"):
-        raise ConfigInvalid("--option field", options["field"], "must be a path into JSON, from $ on", hint="$.price")
+        raise ConfigInvalid(
+            "--option field", options["field"], "must be a JSON path that begins with $", hint="$.price"
+        )
     if not is_yes(options, "table", "yes") and not options.get("publish"):
-        raise ConfigInvalid("--option table", "no", "leaves nothing to do without --option publish")
+        raise ConfigInvalid("--option table", "no", "needs --option publish, else there is nothing to do")
 
 
 JOB = Job(
     name="ohlc",
-    about="first, highest, lowest and last value of each subject and window, into a table and live into subjects",
+    about="computes first, highest, lowest and last value by subject and window, in a table and as live messages",
     run=run,
     reads=("journal.messages",),
     writes=("gold.ohlc", "subjects"),
@@ -104,12 +106,12 @@ JOB = Job(
     every_s=0.2,
     takes_kafka=False,
     options={
-        "field": "JSON path of the number in the content: $.price; $ is the content itself, and the default.",
-        "width": "How long a window is: '1 second' by default. Another needs another lake or checkpoint.",
-        "subjects": "Only subjects that begin so; all by default.",
-        "publish": "Publish each bar below this subject, as /bars/1s; not published by default.",
-        "table": "no leaves the table gold.ohlc alone.",
-        "late": "How late a value may come and still change what is published: '10 seconds' by default. The table counts all.",
+        "field": "JSON path of the number in the content, such as $.price. Default: $, the content itself.",
+        "width": "Length of a window. Default: '1 second'. Changing it needs --rebuild.",
+        "subjects": "Only subjects with this prefix. Default: all.",
+        "publish": "Publish each window under this subject, such as /bars/1s. Default: not published.",
+        "table": "no: do not write the table gold.ohlc.",
+        "late": "How late a value can arrive and still change a published window. Default: '10 seconds'. The table counts all values.",
     },
     check=check,
 )

@@ -10,7 +10,7 @@ from ..errors import ConfigInvalid
 from ..values.numbers import parse_count, parse_number
 
 FORGET = "forget"
-FORGET_OPTION = {FORGET: "yes: --rebuild also removes days that the tables which the job reads do not have any more."}
+FORGET_OPTION = {FORGET: "yes: --rebuild also removes days that the tables which the job reads no longer have."}
 _UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
 _SPAN = re.compile(rf"\s*(\d{{1,12}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
 _SHORT = re.compile(r"(\d{1,9})(\.\d{1,9})?(ms|s|m|h|d)")
@@ -33,7 +33,7 @@ def time_of(options: Mapping[str, str], name: str) -> datetime | None:
         raise ConfigInvalid(
             f"--option {name}",
             text,
-            "must be a day, or a time of a day, in UTC, or how long ago",
+            "must be a date or a time in UTC, or a duration before now",
             hint="2026-11-21 10:00, or 24h",
         ) from None
 
@@ -66,7 +66,7 @@ def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none:
     text = options.get(name, default)
     seconds = seconds_of(spelt := spell(text))
     if seconds is None or not (0 < seconds <= _SPAN_S_MAX or (seconds == 0 and may_be_none)):
-        raise ConfigInvalid(f"--option {name}", text, "must be a length of time up to 366 days", hint="1 second")
+        raise ConfigInvalid(f"--option {name}", text, "must be a duration of at most 366 days", hint="1 second")
     return spelt
 
 

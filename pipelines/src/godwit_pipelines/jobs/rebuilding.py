@@ -51,7 +51,7 @@ def check_rebuild(job: Job) -> None:
     """Raises ConfigInvalid for a job that fills no tables of its own."""
     if job.parts or not job.can_rebuild:
         hint = f"rebuild one of {', '.join(job.parts)}" if job.parts else ""
-        raise ConfigInvalid("--rebuild", job.name, "fills no tables that could be made again from others", hint=hint)
+        raise ConfigInvalid("--rebuild", job.name, "has no tables that can be rebuilt", hint=hint)
 
 
 def prepare_tables(run: Run, job: Job, writing: Iterable[Job], readers: Collection[Job]) -> None:
@@ -69,17 +69,17 @@ def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
         raise ConfigInvalid(
             "--rebuild",
             job.name,
-            f"would lose rows that the journals do not hold any more: {gone[0]}"
+            f"would lose rows that the journals no longer hold: {gone[0]}"
             + f" and {len(gone) - 1} more" * (len(gone) > 1),
-            hint="journal.fail_on_data_loss=false removes them all the same",
+            hint="journal.fail_on_data_loss=false removes them anyway",
         )
     if not is_yes(run.options, FORGET, "no") and (days := list_gone_days(run.lake, job, removal)):
         raise ConfigInvalid(
             "--rebuild",
             job.name,
-            f"would lose days that the tables it reads do not have any more: {days[0]}"
+            f"would lose days that the tables it reads no longer have: {days[0]}"
             + f" and {len(days) - 1} more" * (len(days) > 1),
-            hint=f"--option {FORGET}=yes removes them all the same",
+            hint=f"--option {FORGET}=yes removes them anyway",
         )
     write_marker(run.lake, job, removal)
     finish_rebuild(run, job)
@@ -179,7 +179,9 @@ def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
             spans: list[tuple[str, int, int]] = [(file["min.run"], first, last)]
         elif is_there(path, file):
             columns = {"run": pa.string(), "journal_offset": pa.int64()}
-            rows = pq.read_table(path_of(path, file), columns=[*columns], partitioning=None).cast(pa.schema(columns))
+            rows = pq.read_table(
+                path_of(path, file), columns=[*columns], partitioning=None, coerce_int96_timestamp_unit="us"
+            ).cast(pa.schema(columns))
             sums = rows.group_by("run").aggregate([("journal_offset", "min"), ("journal_offset", "max")]).to_pylist()
             spans = [(row["run"], row["journal_offset_min"], row["journal_offset_max"]) for row in sums]
         else:
@@ -212,7 +214,7 @@ def finish_rebuild(run: Run, job: Job) -> None:
     for query in removal.queries:
         shutil.rmtree(run.lake.checkpoint(query), ignore_errors=not Path(run.lake.checkpoint(query)).exists())
     marker.unlink()
-    run.say(f"{job.name}: {', '.join(removal.tables)} removed, with what was kept of where {job.name} had read to")
+    run.say(f"{job.name}: {', '.join(removal.tables)} and their checkpoints removed")
 
 
 def remove_table(lake: Lake, name: str) -> None:
@@ -250,5 +252,5 @@ def tell_readers(tables: Iterable[str], others: Iterable[Job]) -> list[str]:
             f"{', '.join(stale)} {verb} read these tables: run each with --rebuild as well ({counted(len(stale), 'job')})"
         )
     if anew:
-        lines.append(f"{', '.join(anew)}: run again; all is made of the tables as they stand")
+        lines.append(f"{', '.join(anew)}: run again; they read the tables from the beginning")
     return lines

@@ -38,7 +38,7 @@ from .ranges import Extent, Finding, compare, extents_of, find_lost, reached_by,
 _DAMAGED = "bronze.quarantine"
 """Holds the rows that are in no other table, for they are damaged."""
 WERE_ERASED = (
-    "were erased before their offsets were kept: what is MISSING may be these, and landing again would bring them back"
+    "were erased before erasures recorded offsets: MISSING rows may be these, and landing again would restore them"
 )
 
 
@@ -97,6 +97,8 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
         if folder.tail_bytes:
             found.append(Finding(stream, node, "tail", folder.next, folder.next, 0, bytes=folder.tail_bytes))
         findings += [each._replace(run=run_at(of, each.first)) for each in found]
+    for folder in journals.unnamed:
+        findings.append(Finding(stream, str(folder.folder), "tail", 0, 0, 0, bytes=folder.tail_bytes))
     return findings
 
 
@@ -167,7 +169,7 @@ def lost_rows(folder: StreamFolder) -> list[Lost]:
 
 JOB = Job(
     name="reconcile",
-    about="what the journals hold against what landed: every hole and repeat is named, and one found ends with 1",
+    about="compares the journals with what landed and names every missing and duplicate row; exits with code 1 if there is one",
     run=run,
     reads=(
         *(f"journal.{stream}" for stream in SCHEMAS),

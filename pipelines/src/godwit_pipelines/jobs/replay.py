@@ -45,12 +45,12 @@ def run(run: Run) -> Outcome:
         messages = (total[0] if total is not None else 0) or 0
         if options.get("publish", "no") != "yes":
             what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
-            return Outcome(f"would publish {what}; --option publish=yes does")
+            return Outcome(f"would publish {what}; run with --option publish=yes to publish")
         refused = publish(run, living)
         if refused.messages:
             run.say(f"{counted(refused.messages, 'message')} skipped: refused by the node, as {refused.reasons[0]}")
         what = f"{counted(messages - refused.messages, 'message')} on {counted(count, 'subject')}"
-        return Outcome(f"published {what}; those that were there already, once")
+        return Outcome(f"published {what}; messages that already existed were not published again")
     finally:
         chosen.unpersist()
 
@@ -83,7 +83,7 @@ def check(options: Mapping[str, str]) -> None:
     if options.get("refused", "fail") not in ("fail", "skip"):
         raise ConfigInvalid("--option refused", options["refused"], "must be fail or skip")
     if options.get("publish", "no") == "yes" and not options.get("name"):
-        raise ConfigInvalid("--option name", "", "must name the replay: a message is published once under it")
+        raise ConfigInvalid("--option name", "", "must name the replay: each message is published once per name")
 
 
 def rate_of(options: Mapping[str, str]) -> float:
@@ -93,7 +93,7 @@ def rate_of(options: Mapping[str, str]) -> float:
 
 JOB = Job(
     name="replay",
-    about="history into subjects again, each message once; says what it would do unless told publish=yes",
+    about="publishes stored messages again, each once; without publish=yes it only reports what it would do",
     run=run,
     reads=("bronze.messages",),
     writes=("subjects",),
@@ -101,16 +101,16 @@ JOB = Job(
     kind="batch",
     every_s=86_400.0,
     options={
-        "subjects": "Which subject or pattern: /orders/**.",
-        "since": "From when, UTC: 2026-11-21 10:00, or how long ago: 24h.",
-        "until": "Up to, not including, when; as since.",
-        "tenant": "Whose only.",
-        "below": "Publish below this subject instead of on the same ones: /again.",
-        "rate": "Most messages a second.",
-        "replies": "yes keeps the subject on which a publisher awaited answers: whoever answers does so again.",
-        "refused": "skip leaves out what the node refuses and counts it; fail (the default) ends there.",
-        "name": "The replay's name: under the same name a message is published once.",
-        "publish": "yes publishes; anything else only says what it would do.",
+        "subjects": "Subject or pattern, such as /orders/**.",
+        "since": "Start time in UTC, such as 2026-11-21 10:00, or a duration before now, such as 24h.",
+        "until": "End time, exclusive. Same form as since.",
+        "tenant": "Only messages of this tenant. Default: all.",
+        "below": "Publish under this subject, such as /again. Default: the original subjects.",
+        "rate": "Maximum messages per second.",
+        "replies": "yes: keep reply subjects, so that responders answer again.",
+        "refused": "skip: skip and count messages that the node refuses. fail (default): stop at the first.",
+        "name": "Name of the replay. Each message is published once per name.",
+        "publish": "yes: publish. Otherwise only report what would be published.",
     },
     check=check,
 )

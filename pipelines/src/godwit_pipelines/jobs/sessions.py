@@ -39,7 +39,7 @@ def finish(run: Run) -> None:
 
 JOB = Job(
     name="sessions",
-    about="who was connected, from when to when, how it ended, and how many at once",
+    about="lists connections with start, end and how they ended, and counts concurrent ones",
     run=run,
     reads=("bronze.access", "bronze.runs"),
     writes=("silver.sessions", "gold.concurrency_1m"),

@@ -1,4 +1,4 @@
-"""`usage`: what each tenant used, hour by hour."""
+"""`usage`: aggregates usage by tenant and hour."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(run: Run) -> Outcome:
 
 JOB = Job(
     name="usage",
-    about="what each tenant used, hour by hour",
+    about="aggregates usage by tenant and hour",
     run=run,
     reads=tuple(f"bronze.{stream}" for stream in _STREAMS),
     writes=("gold.usage_1h",),

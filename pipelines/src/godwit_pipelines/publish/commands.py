@@ -52,9 +52,7 @@ def command_of(row: Mapping[str, Any], key: str, ack: str) -> Command:
     if size_of(text) <= BODY_BYTES_MAX:
         return Command(text, subject)
     if not key.isprintable():
-        raise PublishFailed(
-            f"{subject}: a message of so many bytes can have no key with a control character in it: {key!r}"
-        )
+        raise PublishFailed(f"{subject}: a message of this size cannot have a key with a control character: {key!r}")
     query = {"subject": subject} | {
         name: value if isinstance(value, str) else json.dumps(value) for name, value in flags.items()
     }
@@ -71,11 +69,11 @@ def content_of(subject: str, kind: str, content: Any) -> str:
     if kind == "text":
         return f'"text":{json.dumps(text)}'
     if kind != "json":
-        raise PublishFailed(f"{subject}: {kind!r} is no kind of content; there are json, text and bytes")
+        raise PublishFailed(f"{subject}: {kind!r} is not a valid kind: expected json, text or bytes")
     try:
         json.loads(text)
     except ValueError as error:
-        raise PublishFailed(f"{subject}: the content is no JSON: {error}") from error
+        raise PublishFailed(f"{subject}: the content is not valid JSON: {error}") from error
     return f'"content":{text}'
 
 
@@ -88,7 +86,7 @@ def text_of(what: str, subject: str, value: Any) -> str | None:
     try:
         return value.decode("utf-8") if isinstance(value, bytes | bytearray) else value
     except UnicodeDecodeError as error:
-        raise PublishFailed(f"{subject}: the {what} is no text: {error}") from error
+        raise PublishFailed(f"{subject}: the {what} is not valid UTF-8: {error}") from error
 
 
 def key_of(query: str, batch: int, partition: int, row: int) -> str:

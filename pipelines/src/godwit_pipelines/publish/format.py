@@ -49,7 +49,7 @@ class PublishFormat(DataSource):
         return "godwit_publish"
 
     def schema(self) -> StructType:
-        raise ConfigInvalid("format", "godwit_publish", "is written to; what was published is read with format godwit")
+        raise ConfigInvalid("format", "godwit_publish", "can only be written; read messages with format godwit")
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         return PublishWriter(Publisher(self.options, schema))
@@ -87,7 +87,7 @@ class Publisher:
         query = context.getLocalProperty("sql.streaming.queryId") or self.app
         batch = int(context.getLocalProperty("streaming.sql.batchId") or self.batch)
         if not query:
-            raise ConfigInvalid("app", "", "must name the writing, so that a row written again is known again")
+            raise ConfigInvalid("app", "", "must name the write, so that a repeated row is recognized")
         place = (query, batch, context.partitionId())
         node = Node(
             self.url, self.token, timeout_s=self.timeout_s, per_second=self.per_second, skips_refused=self.skips

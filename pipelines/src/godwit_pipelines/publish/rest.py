@@ -79,7 +79,7 @@ class Node:
             wait_s = max(wait_s, pause * random.uniform(0.5, 1.0))
             if time.monotonic() + wait_s > deadline:
                 raise PublishFailed(
-                    f"{self.url} did not take {counted(len(commands), 'message')} ({named(commands)}) in {self.timeout_s:g} s: {why}"
+                    f"{self.url} did not accept {counted(len(commands), 'message')} ({named(commands)}) in {self.timeout_s:g} s: {why}"
                 )
             self.sleep(wait_s)
 
@@ -118,7 +118,7 @@ class Node:
             return [], "", 0.0
         if not isinstance(answer, list) or len(answer) != len(commands):
             raise PublishFailed(
-                f"{self.url} answered {body[:200]!r}, which is no outcome for each of {len(commands)} messages"
+                f"{self.url} answered {body[:200]!r}, expected one outcome for each of {len(commands)} messages"
             )
         for index, (outcome, command) in enumerate(zip(answer, commands, strict=True)):
             self.repeats += bool(outcome.get("duplicate"))
@@ -137,7 +137,7 @@ class Node:
             return json.loads(body)
         except ValueError:
             if status == 200:
-                raise PublishFailed(f"{self.url} answered what is no JSON: {body[:200]!r}") from None
+                raise PublishFailed(f"{self.url} answered without valid JSON: {body[:200]!r}") from None
             return None
 
     def _request(self, commands: list[Command]) -> tuple[int, float, bytes]:

@@ -28,7 +28,7 @@ def write_report(config: Config, page: Path, data: Path | None, hours: float) ->
 
 def _state(document: dict[str, Any], hours: float) -> str:
     if document["audit"]["state"] == "none" and document["audited"]:
-        return f"nothing of the last {hours:g} hours was audited; the last that was is of {hour_of(document['audited'])}, see --hours"
+        return f"nothing of the last {hours:g} hours was audited; the last audited hour is {hour_of(document['audited'])}, see --hours"
     states = {"none": "nothing audited yet", "broken": "BROKEN", "unproven": "UNPROVEN"}
     return states.get(document["audit"]["state"], "PROVEN")
 

@@ -86,8 +86,8 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     # a column may be younger than a table
     sums: Row = {name: sum(row.get(name) or 0 for row in verdict) for name in names}
     early = [row for row in faults if _is_early(row)]
-    sums["unlanded"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
-    sums["unwritten"] = sum(row["messages"] for row in early) - sums["unlanded"]
+    sums["not_landed"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
+    sums["unwritten"] = sum(row["messages"] for row in early) - sums["not_landed"]
     sums["told_gaps"] = sum(row["cause"] == "told" for row in faults)
     sums["hours"] = len({row["hour"] for row in verdict})
     by_selector: dict[str, Row] = {}

@@ -15,13 +15,13 @@ from .charts import Chart, Series
 STYLE = Path(__file__).with_name("page.css")
 NAMES = {"proven": "PROVEN", "told": "PROVEN", "unproven": "UNPROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
 FAULT_SENTENCES = {
-    "gap": "missing between two ranges, and the client was not told",
-    "hole": "missing inside what was handed over, and the client was not told",
-    "repeat": "handed over again",
-    "reorder": "handed over after later ones",
-    "epoch_regress": "of an epoch that the subscription had left",
-    "miscount": "told to be missing, and were not",
-    "unpublished": "handed over, and nobody published them",
+    "gap": "missing between two ranges, not reported to the client",
+    "hole": "missing inside a range, not reported to the client",
+    "repeat": "delivered twice",
+    "reorder": "delivered out of order",
+    "epoch_regress": "from an earlier epoch",
+    "miscount": "reported missing, but were not",
+    "unpublished": "delivered, but never published",
 }
 
 
@@ -32,7 +32,7 @@ def build_page(document: dict[str, Any]) -> str:
         _verdict(document, name),
         _tiles(document),
         _worst(document),
-        "<h2>The time in pictures</h2>",
+        "<h2>Over time</h2>",
         _charts(document),
         "<h2>By subject and pattern</h2>",
         _selectors(document),
@@ -67,31 +67,31 @@ def hour_of(time: str) -> str:
 
 def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) -> str:
     if audit["state"] == "none" and audited:
-        return f"No delivery of this time has been audited; the last that was is of {hour_of(audited)}. Look further back with --hours."
+        return f"No delivery of this time has been audited; the last audited hour is {hour_of(audited)}. Look further back with --hours."
     if audit["state"] == "none":
         return "No delivery has been audited in this time. Run land, then audit, then make the report again."
-    carried = f"{audit['messages']:,} messages were handed over in {audit['ranges']:,} stretches "
+    carried = f"{audit['messages']:,} messages were delivered in {audit['ranges']:,} stretches "
     carried += f"of {audit['selectors']:,} subjects and patterns"
     if audit["state"] == "broken":
-        return f"{carried}. {_times(audit['faults'])} something was wrong that nobody was told of; the first of it is below."
+        return f"{carried}. {_times(audit['faults'])} a fault was not reported to the client; the first are below."
     excused = ""
     if audit["excused"]:
-        excused = f" {audit['excused']:,} cannot be judged: where these are, the journal says that it lost rows."
+        excused = f" {audit['excused']:,} cannot be judged, because the journal lost rows there."
     if audit["state"] == "unproven":
         sentence = f"{carried}: no fault shows, but {audit['unproven']:,} hours of these may be about what "
         sentence += f"was erased or never landed, so that nobody can tell any more.{excused}"
     elif excused:
-        sentence = f"{carried}.{excused} All others came in order, once, and none was lost in silence."
+        sentence = f"{carried}.{excused} All others were delivered in order, once, and none was lost without a gap."
     else:
-        sentence = f"{carried}: every one in order, once, and none was lost in silence."
+        sentence = f"{carried}: all in order, once, and none was lost without a gap."
     if told["messages"]:
-        sentence += f" {told['messages']:,} messages could not be delivered any more, and each client that missed one was told so."
-    if audit["unlanded"]:
-        sentence += f" {audit['unlanded']:,} were handed over later than what has landed; the next audit judges them."
-    if audit["unwritten"]:
         sentence += (
-            f" {audit['unwritten']:,} were handed over before they were on the disk of a run that was cut short."
+            f" {told['messages']:,} messages could not be delivered, and each client that missed one received a gap."
         )
+    if audit["not_landed"]:
+        sentence += f" {audit['not_landed']:,} were delivered but have not landed yet; the next audit judges them."
+    if audit["unwritten"]:
+        sentence += f" {audit['unwritten']:,} were delivered before they were on the disk of a run that crashed."
     return sentence
 
 
@@ -213,17 +213,15 @@ def _audit(document: dict[str, Any]) -> str:
             f'<span class="{"kept" if not audit[name] else "broken"}">{"✓ none" if not audit[name] else f"✗ {audit[name]:,}"}</span>',
         )
         for name, sentence in (
-            ("gaps", "messages missing between ranges, untold"),
-            ("holes", "messages missing inside ranges, untold"),
-            ("repeats", "messages handed over twice"),
-            ("reorders", "messages after later ones"),
-            ("regressions", "epochs that came back"),
-            ("others", "gaps miscounted, places nobody published"),
+            ("gaps", "messages missing between ranges, not reported"),
+            ("holes", "messages missing inside ranges, not reported"),
+            ("repeats", "messages delivered twice"),
+            ("reorders", "messages out of order"),
+            ("regressions", "returns to an earlier epoch"),
+            ("others", "wrong gap counts, unpublished positions"),
         )
     ]
-    return _table(
-        (("what was looked for", ""), ("found", "number")), rows if audit["state"] != "none" else [], "Not audited yet."
-    )
+    return _table((("check", ""), ("found", "number")), rows if audit["state"] != "none" else [], "Not audited yet.")
 
 
 def _sessions(document: dict[str, Any]) -> str:
@@ -234,7 +232,7 @@ def _sessions(document: dict[str, Any]) -> str:
     ]
     rows += [(f"by {escape(protocol)}", f"{count:,}") for protocol, count in sessions["protocols"].items()]
     if sessions["median_s"] is not None:
-        rows.append(("median of their lives", f"{sessions['median_s']:,.1f} s"))
+        rows.append(("median duration", f"{sessions['median_s']:,.1f} s"))
     return _table((("connections", ""), ("how many", "number")), rows, "Nobody connected in this time.")
 
 
@@ -266,7 +264,7 @@ def _worst(document: dict[str, Any]) -> str:
         for row in document["worst"]
     ]
     heads = tuple((name, "") for name in ("what", "which is", "selector", "who", "places", "at, UTC"))
-    return f"<h2>What is wrong, the first of it</h2>{_table(heads, rows, '')}"
+    return f"<h2>First faults</h2>{_table(heads, rows, '')}"
 
 
 def _times(count: int) -> str:
@@ -283,8 +281,8 @@ def _place(place: int | None) -> str:
 
 NOTE = (
     "Times are UTC. Percentiles are read from merged histograms in powers of two and are at most a factor of two off. "
-    "Delivered is: handed to the kernel. The audit compares the node's own record of what it accepted with its record of "
-    "what it handed to whom."
+    "Delivered means: passed to the kernel. The audit compares what the node recorded as accepted with what it recorded "
+    "as delivered."
 )
 
 

@@ -2,7 +2,7 @@
 
 Owns the rules. Spark makes a new identity where `metadata` is missing, and the tables' log then takes a batch that it has for a new one;
 it counts batches by the newest file, whatever became of those before. Invariant: a checkpoint that passes has every file that Spark goes
-on from, and none of them is empty or cut.
+on from, and none of them is empty or truncated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERSION = "v1"
 def check_whole(checkpoint: Path) -> None:
     """Raises CheckpointBroken, with the remedy, where a file of the checkpoint is missing, empty or cut."""
     if why := find_damage(checkpoint):
-        raise CheckpointBroken(f"{checkpoint} is not whole: {why}. {remedy_of(checkpoint)}")
+        raise CheckpointBroken(f"{checkpoint} is incomplete: {why}. {remedy_of(checkpoint)}")
 
 
 def remedy_of(checkpoint: Path) -> str:
@@ -26,7 +26,7 @@ def remedy_of(checkpoint: Path) -> str:
     if checkpoint.name == "land-kafka":
         return "Remove the folder, and run the job again: it reads the topics from their beginning and leaves out what landed"
     if checkpoint.name.startswith("land-"):
-        return "Remove the folder, and run the job again: it goes on after what its table holds"
+        return "Remove the folder, and run the job again: it continues after the last row of its table"
     return "Remove the folder and the tables that its job writes, and run the job again: they are filled from the start"
 
 
@@ -37,7 +37,7 @@ def find_damage(checkpoint: Path) -> str:
     if not metadata.exists():
         return f"{metadata.name} is missing" if begun or done else ""
     if not is_identity(metadata):
-        return f"{metadata.name} is empty or cut"
+        return f"{metadata.name} is empty or truncated"
     if done and (not begun or done[-1] > begun[-1]):
         return f"offsets/{done[-1]} is missing, which commits has"
     if begun and begun[-1] > 0 and begun[-1] - 1 not in begun:
@@ -50,7 +50,7 @@ def find_damage(checkpoint: Path) -> str:
     files += [*((checkpoint / "commits" / str(each), 2) for each in done)]
     for file, lines in files:
         if not is_entry(file, lines):
-            return f"{file.relative_to(checkpoint)} is empty or cut"
+            return f"{file.relative_to(checkpoint)} is empty or truncated"
     if empty := find_empty(checkpoint):
         return f"{empty.relative_to(checkpoint)} is empty"
     return ""

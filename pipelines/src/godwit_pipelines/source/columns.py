@@ -21,7 +21,7 @@ from ..errors import ConfigInvalid
 from ..schemas import SCHEMAS
 
 FAULT = "fault"
-"""Null for a sound row; else what is wrong with it."""
+"""Null for an intact row, else the fault."""
 FAULT_NEXT = "fault_next"
 """Null for one row; else the offset after the last of those that are lost, which this row stands for."""
 FAULT_BYTES = "fault_bytes"
@@ -43,7 +43,7 @@ def stream_columns(stream: str) -> StructType:
     """
     if stream not in SCHEMAS:
         raise ConfigInvalid("stream", stream, f"must be one of {', '.join(SCHEMAS)}")
-    fault = StructField(FAULT, StringType(), True, {"comment": "Null for a sound row; else what is wrong with it."})
+    fault = StructField(FAULT, StringType(), True, {"comment": "Null for an intact row, else the fault."})
     fields = [StructField(field.name, _nullable(field.dataType), True, field.metadata) for field in SCHEMAS[stream]]
     next = StructField(FAULT_NEXT, LongType(), True, {"comment": "Where the lost rows end that a row stands for."})
     size = StructField(FAULT_BYTES, LongType(), True, {"comment": "Bytes of the file in place of the lost rows."})

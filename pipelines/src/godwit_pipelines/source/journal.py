@@ -36,12 +36,13 @@ from ..transforms.ranges import Range, clipped, count_offsets, merged
 from ..values.numbers import parse_count
 from .columns import stream_columns, stream_schema
 from .extents.bounds import parts_within, read_bounds
+from .extents.planned import find_others, find_planned, refuse
 from .following import Following, from_option
 from .offsets import Passed, RunsPassed, from_offset, runs_of, share, to_offset
 from .parts import Journals
 from .positions import Begin, Positions
 from .rows import Part, Reading, read_part
-from .runs import ranges_by_run, ranges_in, with_runs
+from .runs import Runs, ranges_by_run, ranges_in, with_runs
 from .tasks import TASKS, describe_task
 from .worker import settle
 
@@ -67,7 +68,7 @@ class Options:
         known = {name.lower(): value for name, value in given.items()}
         self.path = known.get("path", "")
         if not self.path:
-            raise ConfigInvalid("path", "", "must name a node's data directory, several joined by commas, or a glob")
+            raise ConfigInvalid("path", "", "must name a node's data directory, several separated by commas, or a glob")
         self.stream = known.get("stream", "messages")
         self.rows_per_batch = _count(known, "maxRowsPerBatch", _ROWS_PER_BATCH)
         self.rows_per_task = _count(known, "rowsPerTask", _ROWS_PER_TASK)
@@ -154,7 +155,9 @@ def reading_of(options: Options, schema: StructType) -> Reading:
         if field.name not in columns.names or columns[field.name].dataType != field.dataType:
             known = columns.simpleString()
             raise ConfigInvalid(
-                "schema", f"{field.name} {field.dataType.simpleString()}", f"is no column of {options.stream}: {known}"
+                "schema",
+                f"{field.name} {field.dataType.simpleString()}",
+                f"is not a column of {options.stream}: {known}",
             )
     return Reading(stream_schema(options.stream), to_arrow_schema(schema, timezone="UTC"), options.verify)
 
@@ -183,7 +186,8 @@ class JournalReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         journals = self.options.journals()
         journals.look()
-        return [Task(part) for part in parts_within(journals, self.options.bounds)]
+        parts, runs = parts_within(journals, self.options.bounds), Runs(journals)
+        return [Task(with_runs(part, runs.spans(part.node))) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self.options, self.reading)
@@ -225,9 +229,15 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         firsts = self.journals.firsts()
         if unknown := sorted(set(starts) - set(firsts)):
             there = f"there are {', '.join(sorted(firsts))}" if firsts else "there is none"
-            raise ConfigInvalid("startingOffsets", ", ".join(unknown), f"is no node under {self.options.path}; {there}")
+            raise ConfigInvalid(
+                "startingOffsets", ", ".join(unknown), f"is not a node under {self.options.path}; {there}"
+            )
+        nexts = self.journals.nexts()
+        for node in (node for node, start in starts.items() if start > nexts[node]):
+            end = f"is past the end of {self.options.stream} of {node}: {nexts[node]}"
+            raise ConfigInvalid("startingOffsets", f"{starts[node]}", end)
         if self.options.starting == "latest":
-            starts = self.journals.nexts()
+            starts = nexts
         return to_offset(self.options.stream, starts, runs=self.positions.passed(self.options.landed, firsts, starts))
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -319,9 +329,18 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before = from_offset(self.options.stream, start) if "begun" in start else {}  # else nothing was read before
         continued = {node for node, at in begun.items() if before.get(node) == at}
         parts = self.journals.parts(begun, ends, may_lose=self.options.may_lose, continued=continued)
-        spans = {node: self.positions.runs.spans(node) for node in {part.node for part in parts}}
-        left_out = {node: self.left_out(node) for node in spans}
-        return [Task(leave_out(with_runs(part, spans[part.node]), left_out[part.node])) for part in parts]
+        runs = self.positions.runs
+        planned = find_planned(start, end, begun)
+        others = {node: find_others(planned.get(node, ()), runs, node) for node in {part.node for part in parts}}
+        if not self.options.may_lose and (changed := next((node for node, of in others.items() if of), None)):
+            raise refuse(changed, self.options.stream, others[changed])
+        spans = {node: runs.spans(node) for node in others}
+        left_out = {node: merged(sorted([*self.left_out(node), *of])) for node, of in others.items()}
+        last = {
+            node: [(each.next - 1, each.crc) for each in of if each.crc is not None] for node, of in planned.items()
+        }
+        known = (with_runs(part, spans[part.node], last.get(part.node, ())) for part in parts)
+        return [Task(leave_out(part, left_out[part.node])) for part in known]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self.options, self.reading)

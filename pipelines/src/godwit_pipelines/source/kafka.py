@@ -81,17 +81,19 @@ def from_records(records: DataFrame, topics: Mapping[str, str] | None = None) ->
 
 def find_fault(subject: Column) -> Column:
     """Null for a record that makes a message; else which part of it does not."""
-    fault = F.when(~is_subject(subject), "subject: topic and key make none")
+    fault = F.when(~is_subject(subject), "subject: topic and key do not form a valid subject")
     for name in _NUMBERS:
         fault = fault.when(
-            header(name).isNotNull() & number(name).isNull(), f"header godwit-{name}: no number that it can be"
+            header(name).isNotNull() & number(name).isNull(), f"header godwit-{name}: not a valid number"
         )
     for name in _TEXTS:
-        fault = fault.when(~F.is_valid_utf8(header(name)), f"header godwit-{name}: no UTF-8")
-    fault = fault.when(~header("kind").isin("json", "text", "bytes"), "header godwit-kind: none of json, text, bytes")
-    fault = fault.when(~is_subject(header("reply_to")), "header godwit-reply_to: no subject")
+        fault = fault.when(~F.is_valid_utf8(header(name)), f"header godwit-{name}: not valid UTF-8")
+    fault = fault.when(
+        ~header("kind").isin("json", "text", "bytes"), "header godwit-kind: expected json, text or bytes"
+    )
+    fault = fault.when(~is_subject(header("reply_to")), "header godwit-reply_to: not a valid subject")
     is_text = header("kind").isin("json", "text")
-    return fault.when(is_text & ~F.is_valid_utf8(F.col("value").cast("string")), "content: no UTF-8")
+    return fault.when(is_text & ~F.is_valid_utf8(F.col("value").cast("string")), "content: not valid UTF-8")
 
 
 def is_subject(name: Column) -> Column:
@@ -124,6 +126,6 @@ def connector_jars(folder: str) -> str:
             "kafka.jars",
             folder,
             "is a folder without the connector's jars",
-            hint="the guide says how to fetch them",
+            hint="the pipelines guide shows how to fetch them",
         )
     return ",".join(jars)

@@ -12,8 +12,8 @@ from ..reach import find_unreachable
 _SAID = re.compile(r"org\.apache\.kafka\.common\.(?:errors\.|config\.|)(\w+): ([^\n]*?)(?: SQLSTATE: \w+)?(?:\n|$)")
 _LOST = re.compile(r"Reason: (Could not read records in offset [^\n]+)")
 _HINTS = {
-    "UnknownTopicOrPartitionException": "is it in kafka.topics by its right name, and has somebody made it?",
-    "TimeoutException": "the brokers of kafka.servers do not answer, or not under the names that they give",
+    "UnknownTopicOrPartitionException": "check its name in kafka.topics and that it exists",
+    "TimeoutException": "the brokers of kafka.servers do not answer, or not under the names that they advertise",
 }
 
 
@@ -27,8 +27,8 @@ def explain(text: str) -> KafkaFailed | None:
     """What a failed query says of Kafka; none where it says nothing."""
     if lost := _LOST.search(text):
         return KafkaFailed(
-            f"{lost[1]}: Kafka let go of them before they were read, or the topic was made anew; "
-            "kafka.fail_on_data_loss=false goes on with what there is"
+            f"{lost[1]}: Kafka deleted them before they were read, or the topic was recreated; "
+            "kafka.fail_on_data_loss=false continues with the remaining records"
         )
     if said := _SAID.search(text):
         name, sentence = said[1], said[2].strip()

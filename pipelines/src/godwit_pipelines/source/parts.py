@@ -18,7 +18,7 @@ from .offsets import Span
 from .rows import Part
 from .segments import OpenSegment, Segment, StreamFolder, is_gone, tells_of, times_of
 
-GO_ON = "failOnDataLoss=false (journal.fail_on_data_loss) goes on without them"
+GO_ON = "failOnDataLoss=false (journal.fail_on_data_loss) continues without them"
 
 
 class Journals:
@@ -29,6 +29,8 @@ class Journals:
         self.stream = stream
         self.rows_per_task = rows_per_task
         self.folders: dict[str, StreamFolder] = {}
+        self.unnamed: list[StreamFolder] = []
+        """Folders with bytes that cannot be read, of which nothing says which node wrote them."""
         self._all: dict[Path, StreamFolder] = {}
 
     def look(self) -> None:
@@ -39,6 +41,9 @@ class Journals:
         folders: dict[str, StreamFolder] = {}
         for found in self._all.values():
             found.look()
+            if not found.node and found.has_content:  # no row of it is sound: its other streams name the node
+                found.node = find_node_beside(found.folder)
+                check_named(found)
             if found.node:
                 known = folders.setdefault(found.node, found)
                 if known is not found:
@@ -49,6 +54,7 @@ class Journals:
                         hint="name one of them",
                     )
         self.folders = folders
+        self.unnamed = [found for found in self._all.values() if not found.node and found.has_content]
 
     def reopen(self, node: str) -> None:
         """Look at a node's files as if for the first time."""
@@ -86,14 +92,14 @@ class Journals:
         self._check_kept(folder, first, next)
         for segment in self._without_file(folder, first, next):
             is_known = tells_of(folder.folder / segment.file)
-            why = "was removed, and not by retention" if is_known else "was let go by retention before it was read"
+            why = "was removed, and not by retention" if is_known else "was removed by retention before it was read"
             rows = f"rows {segment.first} to {segment.next - 1} of {self.stream}"
             raise JournalMissing(f"node {node}: the segment with {rows} {why}; {GO_ON}")
 
     def _check_kept(self, folder: StreamFolder, first: int, next: int) -> None:
         if first < min(next, folder.first):
             raise JournalMissing(
-                f"node {folder.node}: rows {first} to {min(next, folder.first) - 1} of {self.stream} were let go by "
+                f"node {folder.node}: rows {first} to {min(next, folder.first) - 1} of {self.stream} were removed by "
                 f"retention before they were read; {GO_ON}"
             )
 
@@ -129,7 +135,7 @@ class Journals:
             if folder is None and start.get(node) == next:
                 continue
             if folder is None:
-                raise JournalMissing(f"the journal of node {node} is not there any more: {self.paths}")
+                raise JournalMissing(f"the journal of node {node} no longer exists: {self.paths}")
             first = start.get(node, folder.first)
             found = [replace(part, may_lose=may_lose) for part in self._parts_of(folder, first, next, may_lose)]
             parts += found if node in continued else _clip(found)
@@ -144,7 +150,7 @@ class Journals:
         for segment in folder.segments_of(first, next):
             if segment.first > covered and not is_gone(covered, min(next, segment.first), folder.holes):
                 raise JournalBroken(
-                    f"node {folder.node}: rows {covered} to {segment.first - 1} of {self.stream} are in no segment"
+                    f"node {folder.node}: rows {covered} to {segment.first - 1} of {self.stream} are missing from all segments"
                 )
             low, high = max(first, segment.first), min(next, segment.next)
             covered = high
@@ -194,10 +200,33 @@ def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next
         next=next,
         segment_first=segment.first,
         segment_next=segment.next,
-        time=(times_of(segment) or (0, 0))[1] or segment.path.stat().st_mtime_ns // 1000,
+        time=(times_of(segment) or (0, 0))[1] or segment.written_us,
         ranges=tuple((found.start, offset, found.rows) for found, offset in batches),
         lost=tuple(each for each in segment.lost() if each.first < next and each.next > first),
     )
+
+
+def find_node_beside(folder: Path) -> str:
+    """The node of a stream's folder as the other streams of its journal name it; empty where none does."""
+    for stream in ("runs", *SCHEMAS):
+        beside = StreamFolder(folder.parent / stream, stream)
+        if beside.folder == folder or not beside.folder.is_dir():
+            continue
+        try:
+            beside.look()
+        except (JournalBroken, JournalMissing):  # the job that reads that stream reports it
+            continue
+        if beside.node:
+            return beside.node
+    return ""
+
+
+def check_named(folder: StreamFolder) -> None:
+    """Raises JournalBroken where rows of a journal are to be read and nothing says which node wrote them."""
+    if not folder.node and any(segment.batches for segment in folder.open):
+        raise JournalBroken(
+            f"{folder.folder}: none of its rows is sound, and no other stream of the journal says which node wrote it"
+        )
 
 
 def find_folders(paths: str, stream: str) -> list[Path]:
@@ -217,9 +246,9 @@ def check_paths(paths: Iterable[str]) -> None:
     for path in paths:
         matches = match_path(path)
         if not matches:
-            raise JournalMissing(f"{path} matches nothing: there is no data directory of a node")
+            raise JournalMissing(f"{path} matches no data directory of a node")
         if not any(is_journal(journal_of(match)) for match in matches):
-            raise JournalMissing(f"{path} is no data directory of a node (nor its journal): it has no folder `journal`")
+            raise JournalMissing(f"{path} is not the data directory of a node: it has no folder `journal`")
 
 
 def is_journal(folder: Path) -> bool:
@@ -238,5 +267,5 @@ def journal_of(folder: Path) -> Path:
     """The journal of a data directory; the folder itself may be one."""
     journal = folder / "journal" if (folder / "journal").is_dir() else folder
     if not journal.is_dir():
-        raise JournalMissing(f"{folder} is no data directory of a node (nor its journal)")
+        raise JournalMissing(f"{folder} is not the data directory of a node")
     return journal

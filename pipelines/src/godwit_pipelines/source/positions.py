@@ -1,4 +1,4 @@
-"""Where a query reads a journal on: after the row that it read last, or, where that row is not there any more, from the first row that it
+"""Where a query reads a journal on: after the row that it read last, or, where that row no longer exists, from the first row that it
 has not read, by its run.
 
 Owns telling a journal that went on from one that began anew, was put back from an older copy, or was copied under another name. Rows are
@@ -80,7 +80,11 @@ class Positions:
         begin = 0 if known is None else min(reached[known.run], known.next)
         if known is None or begin <= folder.first or not self._is_copied(folder.node, known.run, begin - 1, runs):
             return Begin(folder.first)
-        return Begin(begin, f"its rows up to offset {begin - 1}, of run {known.run}, are read under another name")
+        if known.run in {each.run for each in runs.get(folder.node, ())}:
+            return Begin(begin)  # of a query whose checkpoint was lost
+        return Begin(
+            begin, f"its rows up to offset {begin - 1}, of run {known.run}, were already read under another name"
+        )
 
     def _is_copied(self, node: str, run: str, offset: int, runs: RunsPassed) -> bool:
         """Whether the row is one that was read under another name, too. Copies of one row have one checksum."""
@@ -116,7 +120,7 @@ class Positions:
                 return Begin(at)
             raise JournalReplaced(
                 f"node {folder.node}: {self.journals.stream} ends at {known.next} in run {known.run}, and rows up to {to - 1} of it were "
-                "read: it was put back from a copy. Start the node: what its next run writes is read"
+                "read: it was restored from a copy. Start the node: the rows of its next run are read"
             )
         if (known.run == last.run and begin >= at) or is_gone(min(begin, at), max(begin, at), folder.holes):
             return Begin(max(begin, at))
@@ -124,8 +128,8 @@ class Positions:
             return Begin(begin)
         return Begin(
             begin,
-            f"it goes on from a copy: {self._count(folder, begin)} from offset {begin} on, of run {run_at(spans, begin)}, are read beside "
-            f"those that were read up to offset {at - 1} of run {last.run}",
+            f"the journal continues from a copy: {self._count(folder, begin)} from offset {begin} on, of run "
+            f"{run_at(spans, begin)}, are read in addition to those read up to offset {at - 1} of run {last.run}",
         )
 
     def _begin_of_anew(self, folder: StreamFolder, at: int, run: str, reached: Mapping[str, int]) -> Begin:
@@ -137,17 +141,17 @@ class Positions:
             if is_same is None:
                 raise JournalReplaced(
                     f"node {folder.node}: {self.journals.stream} begins at {folder.first} with run {run}, and rows up to {at - 1} were "
-                    f"read of other runs: retention let go of what would tell whether this is the same journal; {GO_ON}"
+                    f"read of other runs: retention removed the rows that would show whether this is the same journal; {GO_ON}"
                 )
         gone = (
-            f"; its offsets up to {folder.first - 1} were let go by retention before they were read"
+            f"; its offsets up to {folder.first - 1} were removed by retention before they were read"
             if folder.first
             else ""
         )
         return Begin(
             folder.first,
-            f"it began anew: {self._count(folder, folder.first)} from offset {folder.first} on, of run {run}, are read beside those of the "
-            f"journal before it{gone}",
+            f"the journal began again: {self._count(folder, folder.first)} from offset {folder.first} on, of run {run}, "
+            f"are read in addition to those of the earlier journal{gone}",
         )
 
     def _count(self, folder: StreamFolder, begin: int) -> str:
@@ -155,10 +159,11 @@ class Positions:
 
     def _other_rows(self, folder: StreamFolder, row: RunRow) -> str:
         return (
-            f"node {folder.node}: row {row.offset} of {self.journals.stream} is another one than was read there, and of the same run "
-            f"{row.run}: {folder.folder} is of a machine that was resumed from an image, or of a node that went on from a copy as it ran. "
-            "Rows of one run and offset cannot be told apart: nothing of it was read. Stop the node, move its data directory away, and "
-            "start it: its new journal is read from its first row, and the old one can be landed in a lake of its own"
+            f"node {folder.node}: row {row.offset} of {self.journals.stream} differs from the row that was read there, "
+            f"and is of the same run {row.run}: {folder.folder} is from a machine resumed from an image, or from a node that "
+            "was running when it was restored. Rows of one run and offset cannot be distinguished: nothing was read. Stop the "
+            "node, move its data directory away, and start it: its new journal is read from the first row, and the old one can "
+            "be landed in another lake"
         )
 
     def passed(self, runs: RunsPassed, begun: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, list[Passed]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from .ipc import FramingBroken, align_buffers, read_frame_lengths
 _MAGIC = b"ARROW1\0\0"  # what a sealed segment begins with; its frames stand behind it
 _CONTINUATION = b"\xff\xff\xff\xff"
 _CHUNK_BYTES = 1 << 20
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Frame(NamedTuple):
@@ -199,17 +201,30 @@ def find_offset(batch: pa.RecordBatch, expected: int) -> int | None:
     return first if first >= expected else None
 
 
-def scan(file: File, schema: pa.Schema, at: int, expected: int) -> list[Batch]:
-    """The batches that count from a frame's first byte on; of the last one the rows up to the last sound row."""
+def may_be_torn(journal: Path) -> bool:
+    """Whether a power cut may have taken part of what was written last: journal/src/boot.rs, in Python. Not where the
+    machine is still running; of a journal of another machine nobody knows.
+    """
+    try:
+        return (journal / "boot").read_bytes() != _BOOT.read_bytes()
+    except OSError:
+        return True
+
+
+def scan(file: File, schema: pa.Schema, at: int, expected: int, *, is_torn: bool = False) -> list[Batch]:
+    """The batches that count from a frame's first byte on; of the last one the rows up to the last sound row. Where `is_torn`, a last
+    batch that is not sound as a whole was never on the disk as a whole.
+    """
     found: list[Batch] = []
     doubtful: int | None = None
-    checked_again = -1
+    checked_again = seen = -1
     while True:
         frame = file.find(at)
         if frame is None and (frame := file.find_behind(at)) is not None:
             frame = file.find(at) or frame  # the second look: a node may have written it since
         if frame is None:
             break
+        seen = frame.end
         batch = decode(frame, schema)
         offset = None if batch is None else find_offset(batch, expected)
         if batch is None or offset is None:
@@ -223,7 +238,9 @@ def scan(file: File, schema: pa.Schema, at: int, expected: int) -> list[Batch]:
         found.append(Batch(frame.start, frame.end, batch.num_rows, offset))
         at, expected, last = frame.end, offset + batch.num_rows, batch
     if found:
-        found[-1:] = _without_unsound_end(found[-1], last)
+        kept = _without_unsound_end(found[-1], last)
+        is_last = found[-1].end == seen
+        found[-1:] = [] if is_torn and is_last and len(sound_rows(last)) < last.num_rows else kept
     return found
 
 

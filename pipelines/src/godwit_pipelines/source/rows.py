@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..errors import JournalMissing
+from ..errors import JournalBroken, JournalMissing
 from .checksum import CHECKSUM, checksums
 from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
 from .extents.lost import Lost, Offsets, belonging, lost_rows
+from .extents.planned import check_read
 from .recovery import File, decode, find_misfit, read_head, recounted, scan
 from .segments import holes_of, tells_of
 
@@ -47,7 +48,11 @@ class Part:
     left_out: tuple[tuple[int, int], ...] = ()
     """Offsets that nobody is to be given."""
     runs: tuple[tuple[str, int, int], ...] = ()
-    """The runs of its rows, each with its first offset and the one after its last, for rows whose own account is damaged."""
+    """The runs of its rows, each with its first offset and the one after its last, for rows whose own account is damaged, and so that
+    rows of others are not taken for them.
+    """
+    last_rows: tuple[tuple[int, int], ...] = ()
+    """Offsets of rows, with the checksum that each had when the part was planned."""
     may_lose: bool = False
     """Whether rows that retention lets go of before they are read are passed over."""
 
@@ -94,7 +99,10 @@ def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
             if part.left_out:
                 wanted = are_wanted(its_offsets, part)
                 piece, its_offsets = piece.filter(pa.array(wanted)), its_offsets[wanted]
-            yield finish(judge(piece, its_offsets, part, reading), reading)
+            judged = judge(piece, its_offsets, part, reading)
+            if reading.verify:
+                check_read(judged, its_offsets, part)
+            yield finish(judged, reading)
     why = f"unreadable: no sound frame of {part.file} has it"
     yield from missing_rows(part, reading, due[~has_come], part.lost, why)
 
@@ -163,10 +171,8 @@ def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
     try:
         batches = _batches_of_file(path, schema)
     except FileNotFoundError:
-        gone = (
-            "somebody removed it" if tells_of(path) else f"retention moved past offset {part.first} before it was read"
-        )
-        raise JournalMissing(f"{path} is not there any more: {gone}") from None
+        gone = "it was removed" if tells_of(path) else f"retention removed offset {part.first} before it was read"
+        raise JournalMissing(f"{path} no longer exists: {gone}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         batches, why = [], str(error)
     rows = sum(batch.num_rows for batch in batches)
@@ -229,6 +235,8 @@ def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
         size = None if frame is None else frame.end - frame.start
         if batch is None:
             yield Raw(offsets, None, "unreadable: the batch is damaged", size)
+        elif batch.num_rows < rows:
+            raise JournalBroken(f"{Path(part.folder, part.file)}: it was overwritten while it was read")
         else:
             yield _checked(offsets, batch)._replace(bytes=size)
 

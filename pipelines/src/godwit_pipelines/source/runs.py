@@ -70,9 +70,10 @@ class Runs:
 
     def _find_spans(self, node: str, folder: StreamFolder) -> list[RunSpan]:
         known = self._known.get(node, {})
-        found: list[RunSpan] = []
+        found, named = list[RunSpan](), list[RunSpan]()
         kept: dict[tuple[object, ...], list[RunSpan]] = {}
         for key, first, next, told in _groups(folder):
+            named += [RunSpan(told, first, next)] if told else []
             kept[key] = known[key] if key in known else self._spans_of(node, first, next, told)
             for span in kept[key]:
                 if found and found[-1].run == span.run:
@@ -80,7 +81,7 @@ class Runs:
                 else:
                     found.append(span)
         self._known[node] = kept
-        return _joined(found, folder)
+        return _joined(found or named, folder)  # where no row of the journal is sound the manifest names the runs
 
     def row_at(self, node: str, offset: int) -> RunRow | None:
         """The row of an offset, where it is there and sound."""
@@ -170,7 +171,7 @@ def _groups(folder: StreamFolder) -> Iterator[tuple[tuple[object, ...], int, int
     for opened in folder.open:
         first, next = max(opened.first, folder.first), opened.next
         if first < next:
-            yield (opened.path.name, opened.inode, first, next), first, next, ""
+            yield (opened.path.name, opened.inode, opened.copies, first, next), first, next, ""
 
 
 def _joined(spans: list[RunSpan], folder: StreamFolder) -> list[RunSpan]:
@@ -219,7 +220,8 @@ def ranges_in(ranges: RangesByRun, spans: Iterable[RunSpan], node: str) -> list[
     return [each for span in spans for each in clipped(ranges_of_run(ranges, node, span.run), span.first, span.next)]
 
 
-def with_runs(part: Part, spans: Iterable[RunSpan]) -> Part:
-    """A part that knows the runs of its rows, for those whose own account of it is damaged."""
+def with_runs(part: Part, spans: Iterable[RunSpan], last_rows: Iterable[tuple[int, int]] = ()) -> Part:
+    """A part that knows the runs of its rows, and the checksums of some of them."""
     within = (span._replace(first=max(span.first, part.first), next=min(span.next, part.next)) for span in spans)
-    return replace(part, runs=tuple(span for span in within if span.first < span.next))
+    runs = tuple(span for span in within if span.first < span.next)
+    return replace(part, runs=runs, last_rows=tuple(each for each in last_rows if part.first <= each[0] < part.next))

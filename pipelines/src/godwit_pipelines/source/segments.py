@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,10 @@ import pyarrow.compute as pc
 from ..errors import JournalBroken, JournalMissing
 from .columns import stream_schema
 from .extents.lost import Lost
-from .recovery import Batch, File, decode, read_head, scan, sound_rows
+from .recovery import Batch, File, decode, may_be_torn, read_head, scan, sound_rows
 
 FORMAT = 2
+_SAMPLE_BYTES = 1 << 16
 SKIPPED = 1_000_000
 """Offsets that a node leaves out after a power cut, as in journal/src/recover.rs."""
 MANIFEST = "manifest.json"
@@ -63,8 +65,14 @@ class OpenSegment:
     """Bytes behind the last batch that nobody can read yet."""
     inode: int = 0
     """Which file of that name it is."""
+    written_us: int = 0
+    """Time of its last write at the last look (microseconds since 1970). Its file may be sealed and removed since."""
+    copies: int = 0
+    """How often other rows were written into the file, as by a copy that was put back: what was known of it is forgotten."""
     _begin: int = 0
     _at: int = 0
+    _samples: list[tuple[int, int, int]] = field(default_factory=list)
+    """Where its first and its last whole batch begin, how much of them is compared, and the checksum of that."""
 
     @property
     def rows_next(self) -> int:
@@ -83,17 +91,24 @@ class OpenSegment:
         """Take up the batches that were added since. The last one is looked at again where not all of it counted."""
         with self.path.open("rb", buffering=0) as opened:
             file = File(opened.fileno())
+            self.written_us = os.fstat(opened.fileno()).st_mtime_ns // 1000
             schema, begin = read_head(file, self.ours)
+            if any(zlib.crc32(file.read(start, size)) != crc for start, size, crc in self._samples):
+                self.batches, self.offsets, self._at, self.copies = [], [], 0, self.copies + 1
             if self.batches and not self.batches[-1].is_whole:
                 self._at = self.batches.pop().start
                 self.offsets.pop()
             self._begin = begin
             self._at = max(self._at, begin)
-            for batch in scan(file, schema, self._at, self.rows_next):
+            is_torn = may_be_torn(self.path.parent.parent)
+            for batch in scan(file, schema, self._at, self.rows_next, is_torn=is_torn):
                 self.offsets.append(batch.offset)
                 self.batches.append(batch)
                 self._at = batch.end if batch.is_whole else batch.start
             self.tail_bytes = file.count_tail(self._at)
+            ends = [each for each in (*self.batches[:1], *self.batches[-1:]) if each.is_whole]
+            sizes = [(each.start, min(each.end - each.start, _SAMPLE_BYTES)) for each in ends]
+            self._samples = [(start, size, zlib.crc32(file.read(start, size))) for start, size in sizes]
 
     def lost(self) -> list[Lost]:
         """Offsets of it that no sound frame has, before its last row or before the file after it, and the bytes in their place."""
@@ -125,7 +140,7 @@ class StreamFolder:
         self.node = ""
         self.first = 0
         self._told_node = ""
-        self._node_from: tuple[str, int] | None = None
+        self._node_from: tuple[str, int, int] | None = None
         self.sealed: list[Segment] = []
         self.holes: list[tuple[int, int]] = []
         """Offsets that are gone for good: as the manifest says of its segments, and those left out after a power cut."""
@@ -143,9 +158,18 @@ class StreamFolder:
         return max([self.first, *sealed, *(segment.next for segment in self.open[-1:])])
 
     @property
+    def has_content(self) -> bool:
+        """Whether there is anything that a node wrote, readable or not."""
+        return bool(self.sealed or self.tail_bytes or any(segment.batches for segment in self.open))
+
+    @property
     def signature(self) -> object:
         """Another one whenever another look found other rows."""
-        return self._manifest_is, self._folder_was, [(each.path.name, each.inode, each.next) for each in self.open]
+        return (
+            self._manifest_is,
+            self._folder_was,
+            [(each.path.name, each.inode, each.copies, each.next) for each in self.open],
+        )
 
     @property
     def tail_bytes(self) -> int:
@@ -197,7 +221,7 @@ class StreamFolder:
             if alone:
                 raise JournalBroken(
                     f"{self.folder / MANIFEST} is not there, and {len(alone)} sealed segments are, from {alone[0]} on: "
-                    "the node makes it anew when it starts again"
+                    "the node creates it again when it starts"
                 )
 
     def _find_node(self) -> None:
@@ -206,7 +230,7 @@ class StreamFolder:
         """
         opened = next((segment for segment in reversed(self.open) if segment.batches), None)
         sealed = self.sealed[-1] if self.sealed and opened is None else None
-        newest = (opened.path.name, opened.inode) if opened else (sealed.file, 0) if sealed else None
+        newest = (opened.path.name, opened.inode, opened.copies) if opened else (sealed.file, 0, 0) if sealed else None
         if newest is None or newest != self._node_from:
             path = self.folder / sealed.file if sealed else None
             found = read_node(opened, self._told_node) if opened else read_sealed_node(path) if path else ""
@@ -264,14 +288,14 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
         holes = sorted(hole for segment in segments for hole in segment.holes)
         node, first, following, named = str(table["node"]), int(table["first"]), int(table["next"]), table["stream"]
     except (ValueError, KeyError, TypeError) as error:
-        raise JournalBroken(f"{path} is no manifest of a journal: {error!r}") from error
+        raise JournalBroken(f"{path} is not a manifest of a journal: {error!r}") from error
     if named != stream:
         raise JournalBroken(f"{path} is of the stream {named}, not {stream}")
     for before, after in itertools.pairwise(segments):
         if before.next > after.first or not is_gone(before.next, after.first, holes):
             raise JournalBroken(f"{path}: {after.file} does not follow {before.file}")
     if segments and (segments[-1].next > following or not segments[0].first <= first <= following):
-        raise JournalBroken(f"{path}: first {first} and next {following} are not those of its segments")
+        raise JournalBroken(f"{path}: first {first} and next {following} do not match its segments")
     return Manifest(node, first, following, segments, holes)
 
 
@@ -358,8 +382,6 @@ def read_node(segment: OpenSegment, told: str = "") -> str:
         sound = sound_rows(found)
         if len(sound):
             return str(found.column("node")[int(sound[0])].as_py())
-    if segment.batches and not told:
-        raise JournalBroken(f"{segment.path}: no row of it is sound, and no manifest says which node wrote it")
     return told
 
 

@@ -8,19 +8,19 @@ from ..schemas import SCHEMAS
 from .table import Table
 
 _ABOUT = {
-    "messages": "Every guaranteed message that was accepted, as its node wrote it down.",
-    "access": "Who came, what they asked to hear, and how they left.",
-    "deliveries": "What was handed to the kernel for whom, as ranges of positions.",
-    "latency": "How long messages took from acceptance until the kernel had them, as histograms.",
+    "messages": "Every persistent message that was accepted, as recorded by its node.",
+    "access": "Connections, refusals, subscriptions, and their ends.",
+    "deliveries": "What was passed to the kernel for whom, as ranges of positions.",
+    "latency": "Histograms of the time from acceptance to the kernel.",
     "stats": "The metrics of each node.",
-    "runs": "What each node knows of its own runs: when they began, what they follow, what they lost.",
-    "feedback": "What became of messages on their way to recipients outside of a node. No node writes it yet.",
+    "runs": "The runs of each node: when they began, which run they follow, what they lost.",
+    "feedback": "The result of each delivery of a notification, as recorded by dispatch.",
 }
 _PERSONS = {
     "messages": ("publisher",),
     "access": ("identity", "client", "address"),
     "deliveries": ("identity", "client"),
-    "feedback": ("recipient",),
+    "feedback": ("receiver",),
 }
 
 
@@ -31,28 +31,28 @@ def _field(name: str, kind: LongType | StringType | TimestampType, about: str, *
 QUARANTINE = Table(
     name="bronze.quarantine",
     about=(
-        "Rows of the journals that are damaged, and records of Kafka that make no message: where they stood, what is wrong, "
-        "and what was left of them."
+        "Damaged rows of the journals, and invalid records of Kafka: their position, the fault, and the remaining data."
     ),
     columns=StructType(
         [
             _field("stream", StringType(), "The stream that the row belongs to."),
-            _field("node", StringType(), "The node whose journal it is."),
+            _field("node", StringType(), "The node of the journal."),
             _field(
                 "run",
                 StringType(),
-                "The node's run that wrote it, as the rows around it tell; null where none does.",
+                "The node's run that wrote it, derived from the rows around it; null if unknown.",
                 null=True,
             ),
-            _field(
-                "journal_offset", LongType(), "The row's offset; of lost rows, which one row stands for, the first."
-            ),
+            _field("journal_offset", LongType(), "The row's offset; for lost rows, the first of them."),
             _field("time", TimestampType(), "The row's time, or one nearby."),
-            _field("fault", StringType(), "What is wrong with it."),
+            _field("fault", StringType(), "The fault."),
             _field("row", StringType(), "The row as it was read, as JSON; binary fields in base64."),
             _field("next", LongType(), "The offset after it, or after the last of the lost rows.", null=True),
             _field(
-                "bytes", LongType(), "Bytes of the file in place of lost rows; null for one row, or unknown.", null=True
+                "bytes",
+                LongType(),
+                "Bytes of the file in place of lost rows; null for one row or if unknown.",
+                null=True,
             ),
         ]
     ),

@@ -31,4 +31,11 @@ def table_of_columns(*columns: StructField) -> StructType:
 
 
 NODE = column("node", TEXT, "The node.")
-TENANT = column("tenant", TEXT, "The tenant; empty where there is none.")
+TENANT = column("tenant", TEXT, "The tenant; empty if there is none.")
+AUTHORITY = column(
+    "authority",
+    TEXT,
+    "The authority that authenticated the identity: jwt:ISSUER, certificate, authorizer, basic or anonymous; null in older rows. Two "
+    "authorities can use one name for two people.",
+    null=True,
+)

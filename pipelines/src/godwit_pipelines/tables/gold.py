@@ -12,22 +12,22 @@ WIDTHS = {"10s": "10 seconds", "1m": "1 minute", "1h": "1 hour", "1d": "1 day"}
 def _delivery(name: str, width: str, fresh_s: int) -> Table:
     return Table(
         name=f"gold.delivery_{name}",
-        about=f"How much was delivered of each selector, how fast and to how many, in windows of {width}.",
+        about=f"Deliveries by selector: how many, how fast and to how many subscribers, in windows of {width}.",
         columns=table_of_columns(
             column("window_start", TIME, f"The window's beginning; it is {width} long."),
             NODE,
             TENANT,
             column("selector", TEXT, "The subject or pattern."),
-            column("messages", LONG, "Messages handed to the kernel."),
+            column("messages", LONG, "Messages passed to the kernel."),
             column("bytes", LONG, "Bytes of their frames."),
             column("conflated", LONG, "Messages merged into others."),
-            column("gaps", LONG, "Gaps told."),
-            column("missed", LONG, "Messages that those gaps told missing, where they could be counted."),
+            column("gaps", LONG, "Gaps that clients received."),
+            column("missed", LONG, "Messages that these gaps report as missed, if counted."),
             column("timed", LONG, "Deliveries that were timed."),
             column(
                 "buckets",
                 LONGS,
-                "Histogram of acceptance to kernel: below 1 us, then up to 2^i us. Add up two and it is the histogram of both.",
+                "Histogram of the time from acceptance to the kernel: below 1 us, then up to 2^i us. Histograms can be added.",
             ),
             column(
                 "connections",
@@ -44,16 +44,16 @@ def _delivery(name: str, width: str, fresh_s: int) -> Table:
 
 SLO = Table(
     name="gold.slo",
-    about="How fast each tenant's error budget burns, minute by minute: 1 uses it up exactly.",
+    about="Burn rate of each tenant's error budget by minute: at 1 it is used up exactly.",
     columns=table_of_columns(
         column("minute", TIME, "The minute."),
         TENANT,
         column(
             "good",
             LONG,
-            "Deliveries that were fast enough, by the share of such among what was timed of their selector.",
+            "Deliveries that were fast enough, estimated from the timed deliveries of their selector.",
         ),
-        column("total", LONG, "Deliveries, and messages told missing."),
+        column("total", LONG, "Deliveries and messages reported as missed."),
         column("burn_5m", DOUBLE, "Burn rate over five minutes."),
         column("burn_1h", DOUBLE, "Burn rate over an hour."),
         column("burn_6h", DOUBLE, "Burn rate over six hours."),
@@ -64,16 +64,20 @@ SLO = Table(
 )
 CONCURRENCY = Table(
     name="gold.concurrency_1m",
-    about="How many were connected, minute by minute, wherever somebody came or went.",
+    about="Concurrent connections by minute, for minutes in which they changed.",
     columns=table_of_columns(
         column("minute", TIME, "The minute."),
         NODE,
         TENANT,
-        column("peak", LONG, "The most at once."),
-        column("at_end", LONG, "How many at its end, and until the next row."),
+        column("peak", LONG, "The highest number at once."),
+        column("at_end", LONG, "The number at its end, and until the next row."),
         column("connects", LONG, "Connections that began."),
         column("disconnects", LONG, "Connections that ended."),
-        column("reconnects", LONG, "Connections that began within 30 s of the same client's last."),
+        column(
+            "reconnects",
+            LONG,
+            "Connections that began within 30 s of the last of the same client, identity and authority.",
+        ),
     ),
     key=("minute", "node", "tenant"),
     job="sessions",
@@ -81,13 +85,13 @@ CONCURRENCY = Table(
 )
 USAGE = Table(
     name="gold.usage_1h",
-    about="What each tenant used, hour by hour. Its sums are those of the bronze tables, but for rows that the job tells came too late.",
+    about="Usage by tenant and hour. The sums equal those of the bronze tables, except for late rows, which the job reports.",
     columns=table_of_columns(
         column("hour", TIME, "The hour."),
         TENANT,
         column("in_messages", LONG, "Messages accepted."),
         column("in_bytes", LONG, "Bytes of their contents."),
-        column("out_messages", LONG, "Messages handed to the kernel."),
+        column("out_messages", LONG, "Messages passed to the kernel."),
         column("out_bytes", LONG, "Bytes of their frames."),
         column("connects", LONG, "Connections that began."),
         column("refusals", LONG, "Connections that were refused."),
@@ -108,11 +112,11 @@ BARS = Table(
         column("high", DOUBLE, "The highest."),
         column("low", DOUBLE, "The lowest."),
         column("close", DOUBLE, "The last."),
-        column("count", LONG, "How many there were."),
+        column("count", LONG, "The number of values."),
         column(
             "to_offsets",
             OFFSETS,
-            "By run of the node the last one's offset in its journal: what comes of a run is counted if it is later.",
+            "For each run of the node the journal offset of its last value: later rows of the run are counted.",
         ),
     ),
     key=("window_start", "window_end", "node", "subject"),
@@ -123,20 +127,20 @@ BARS = Table(
 _MEASURES = (("connections", "connections"), ("delivered", "deliveries a second"), ("cpu", "cores"))
 CAPACITY = Table(
     name="gold.capacity",
-    about="What a node's work costs, fitted to its own statistics by least squares.",
+    about="Cost of connections and deliveries on a node, fitted to its statistics by least squares.",
     columns=table_of_columns(
         NODE,
         column("minutes", LONG, "Minutes that were fitted."),
         column(
             "bytes_per_connection",
             DOUBLE,
-            "Memory of one more connection; null where their number never changed.",
+            "Memory of one more connection; null if their number never changed.",
             null=True,
         ),
-        column("memory_base_bytes", DOUBLE, "Memory without any.", null=True),
+        column("memory_base_bytes", DOUBLE, "Memory without connections.", null=True),
         column("memory_fit", DOUBLE, "r squared of that.", null=True),
         column("cpu_us_per_delivery", DOUBLE, "Processor time of one more delivery, microseconds.", null=True),
-        column("cpu_base", DOUBLE, "Cores used without any.", null=True),
+        column("cpu_base", DOUBLE, "Cores used without deliveries.", null=True),
         column("cpu_fit", DOUBLE, "r squared of that.", null=True),
         *(column(f"{name}_max", DOUBLE, f"The most {what} in a minute.", null=True) for name, what in _MEASURES),
         column("memory_bytes_max", DOUBLE, "The most memory in a minute.", null=True),
@@ -147,11 +151,11 @@ CAPACITY = Table(
 )
 FORECAST = Table(
     name="gold.forecast",
-    about="What each hour of the week has been like.",
+    about="Mean and maximum load for each hour of the week.",
     columns=table_of_columns(
         NODE,
         column("hour_of_week", INT, "0 to 167; 0 is Monday at 0 h UTC."),
-        column("weeks", LONG, "Weeks that are known of it."),
+        column("weeks", LONG, "Number of weeks with data."),
         *(column(name, DOUBLE, f"Mean {what}.", null=True) for name, what in _MEASURES),
         *(column(f"{name}_max", DOUBLE, f"The most {what}.", null=True) for name, what in _MEASURES),
     ),

@@ -13,7 +13,7 @@ def _field(name: str, kind: LongType | StringType | TimestampType, about: str, *
 
 LANDING = Table(
     name="ops.landing",
-    about="What each check found between the journals and the bronze tables: one row for each stream and node, and one for each fault.",
+    about="Results of each check of the bronze tables against the journals: one row for each stream and node, and one for each fault.",
     columns=StructType(
         [
             _field("time", TimestampType(), "When it was checked."),
@@ -24,17 +24,15 @@ LANDING = Table(
                 StringType(),
                 "whole (all there), behind (not landed yet), hole, repeat, quarantined, lost (damaged in the journal), tail or erased.",
             ),
-            _field("first", LongType(), "The first offset that it is about."),
-            _field("next", LongType(), "The offset after the last that it is about."),
+            _field("first", LongType(), "The first offset of the range."),
+            _field("next", LongType(), "The offset after the last of the range."),
             _field(
                 "rows",
                 LongType(),
-                "Rows in the range that the bronze table holds; of erased, rows in it that were erased.",
+                "Rows in the range that the bronze table holds; for erased, the erased rows in it.",
             ),
-            _field(
-                "run", StringType(), "The node's run that wrote the first of them; null where none is known.", null=True
-            ),
-            _field("bytes", LongType(), "Of lost: bytes in their place. Of tail: bytes that are unread.", null=True),
+            _field("run", StringType(), "The node's run that wrote the first of them; null if unknown.", null=True),
+            _field("bytes", LongType(), "For lost: bytes in their place. For tail: unread bytes.", null=True),
         ]
     ),
     key=("time", "stream", "node", "kind", "first"),
@@ -43,7 +41,7 @@ LANDING = Table(
 )
 ERASURES = Table(
     name="ops.erasures",
-    about="Who was erased from which table, when, and how many rows that took: the proof that it was done, without the name.",
+    about="Proof of erasures: when, from which table, and how many rows, without the name.",
     columns=StructType(
         [
             _field("time", TimestampType(), "When it was done."),
@@ -54,7 +52,7 @@ ERASURES = Table(
             _field(
                 "erasure",
                 StringType(),
-                "Under which name ops.erased has these rows; null where it has none, as of erasures before it was kept.",
+                "The erasure in ops.erased that has these rows; null for erasures before that table existed.",
                 null=True,
             ),
         ]
@@ -66,24 +64,24 @@ ERASURES = Table(
 )
 ERASED = Table(
     name="ops.erased",
-    about="Which rows of the journals were erased from the bronze tables: they are not missing, and they do not land again.",
+    about="Rows of the journals that were erased from the bronze tables: they are not missing and do not land again.",
     columns=StructType(
         [
-            _field("erasure", StringType(), "The erasure's name, as the commit bears it that took the rows out."),
-            _field("time", TimestampType(), "When it was begun; a range counts once its rows are out."),
+            _field("erasure", StringType(), "The erasure's name, also in the commit that removed the rows."),
+            _field("time", TimestampType(), "When it began; a range counts once its rows are removed."),
             _field("person", StringType(), "SHA-256 of the name that was erased."),
             _field("table_name", StringType(), "The table that the rows were in."),
-            _field("stream", StringType(), "The stream whose rows they are."),
+            _field("stream", StringType(), "The stream of the rows."),
             _field("node", StringType(), "The node that wrote them."),
             _field("first", LongType(), "The first offset of the range."),
             _field("next", LongType(), "The offset after the last of the range."),
             _field("rows", LongType(), "Rows of the range that the table had."),
             _field("run", StringType(), "The node's run that wrote them.", null=True),
-            _field("epoch", LongType(), "Of messages: the epoch of their sequences.", null=True),
+            _field("epoch", LongType(), "For messages: the epoch of their sequences.", null=True),
             _field(
                 "arrival",
                 LongType(),
-                "Of messages: the arrival of the first, which those after it follow one by one; null where it was not kept.",
+                "For messages: the arrival of the first; the others follow without a break. Null if it was not recorded.",
                 null=True,
             ),
         ]

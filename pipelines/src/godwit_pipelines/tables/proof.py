@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .columns import BOOL, LONG, NODE, TENANT, TEXT, TIME, column, table_of_columns
+from .columns import AUTHORITY, BOOL, LONG, NODE, TENANT, TEXT, TIME, column, table_of_columns
 from .table import Table
 
 _WHO = (
@@ -12,42 +12,41 @@ _WHO = (
     column(
         "chain",
         LONG,
-        "Which subscription of the connection to the selector, from 0; one of which rows never landed goes on as the next.",
+        "The number of the connection's subscription to the selector, from 0. After rows that never landed it continues as the next.",
     ),
 )
 _PERSON = (
-    column("identity", TEXT, "Who it is; empty: nobody in particular."),
-    column("client", TEXT, "The name that the client gave itself."),
-    column("is_pattern", BOOL, "Whether the selector is a pattern, whose places are arrivals."),
+    column("identity", TEXT, "The identity; empty if there is none."),
+    AUTHORITY,
+    column("client", TEXT, "The client's own name."),
+    column("is_pattern", BOOL, "Whether the selector is a pattern. Its places are then arrivals."),
 )
 _ERASED = column(
     "erased",
     LONG,
-    "Messages that it may be about and that were erased or never landed, at most, or that may have been handed over by rows of deliveries "
-    "that never landed; counted for each of its ranges.",
+    "Highest number of erased or never landed messages that may be concerned, or that rows of deliveries which never landed may have "
+    "delivered; counted for each range.",
     null=True,
 )
 RANGES = Table(
     name="gold.audit_ranges",
-    about="Each subscription, run by run: from which place to which it was served, and whether all of it is in order.",
+    about="Each subscription by run: the positions it was served, and whether all of it is in order.",
     columns=table_of_columns(
         NODE,
         *_WHO,
-        column(
-            "island", LONG, "Which stretch of the subscription: another begins where the epoch, or the run, changes."
-        ),
+        column("island", LONG, "The part of the subscription: a new one begins when the epoch or the run changes."),
         TENANT,
         *_PERSON,
         column("epoch", LONG, "The epoch of a subject's places; null for a pattern.", null=True),
-        column("from_place", LONG, "The first place: a sequence, or for a pattern an arrival."),
-        column("to_place", LONG, "The last place, inclusive."),
-        column("first_time", TIME, "When its first range was written down."),
-        column("last_time", TIME, "When its last was."),
-        column("ranges", LONG, "Rows of deliveries that it is made of."),
-        column("messages", LONG, "Messages handed over."),
+        column("from_place", LONG, "The first position: a sequence, or for a pattern an arrival."),
+        column("to_place", LONG, "The last position, inclusive."),
+        column("first_time", TIME, "Time of its first range."),
+        column("last_time", TIME, "Time of its last range."),
+        column("ranges", LONG, "Number of its rows of deliveries."),
+        column("messages", LONG, "Messages delivered."),
         column("conflated", LONG, "Messages merged into others."),
-        column("gaps", LONG, "Gaps that the client was told of."),
-        column("declared", LONG, "Messages that it was told to have missed, or that the journal excuses."),
+        column("gaps", LONG, "Gaps that the client received."),
+        column("declared", LONG, "Missing messages that were reported to the client or that the journal excuses."),
         column("faults", LONG, "Undeclared faults."),
         _ERASED,
         column("in_order", BOOL, "No undeclared fault."),
@@ -60,23 +59,32 @@ RANGES = Table(
 )
 FAULTS = Table(
     name="gold.audit_faults",
-    about="Everything that is not simply the next message: gaps told and untold, repeats, reorders, holes, epochs that came back.",
+    about="Everything that is not the next message: reported and unreported gaps, repeats, reorders, holes, returns to an earlier epoch.",
     columns=table_of_columns(
         NODE,
         *_WHO,
-        column("island", LONG, "Which stretch of the subscription."),
-        column("journal_offset", LONG, "The row of deliveries at which it shows."),
+        column("island", LONG, "The part of the subscription."),
+        column("journal_offset", LONG, "The row of deliveries that shows it."),
         TENANT,
         *_PERSON,
-        column("time", TIME, "When that row was written down."),
+        column("time", TIME, "Time of that row."),
         column("epoch", LONG, "The epoch of a subject's places; null for a pattern.", null=True),
-        column("place_before", LONG, "The place the subscription had reached before the row; null: none.", null=True),
-        column("from_place", LONG, "The row's first place."),
-        column("to_place", LONG, "The row's last place."),
+        column(
+            "place_before",
+            LONG,
+            "The position that the subscription had reached before the row; null if none.",
+            null=True,
+        ),
+        column("from_place", LONG, "The row's first position."),
+        column("to_place", LONG, "The row's last position."),
         column("kind", TEXT, "gap, hole, repeat, reorder, epoch_regress, miscount or unpublished."),
-        column("messages", LONG, "How many messages it is about."),
-        column("declared", BOOL, "Whether the client was told, or the journal excuses it."),
-        column("cause", TEXT, "By what it is declared: told, or what the journal says; empty where it is not."),
+        column("messages", LONG, "Number of messages concerned."),
+        column("declared", BOOL, "Whether it was reported to the client or the journal excuses it."),
+        column(
+            "cause",
+            TEXT,
+            "Why it is declared: told (reported to the client) or the journal's reason; empty if it is not.",
+        ),
     ),
     key=("node", "run", "connection", "selector", "chain", "island", "journal_offset", "kind", "declared"),
     job="audit",
@@ -94,20 +102,20 @@ VERDICT = Table(
         column("selector", TEXT, "The subject or pattern."),
         column("is_pattern", BOOL, "Whether it is a pattern."),
         column("ranges", LONG, "Rows of deliveries that were judged."),
-        column("messages", LONG, "Messages handed over."),
+        column("messages", LONG, "Messages delivered."),
         column("conflated", LONG, "Messages merged into others."),
-        column("subscriptions", LONG, "Subscriptions that were served, about."),
-        column("gaps", LONG, "Messages that are missing and were not told."),
-        column("holes", LONG, "Messages that are missing inside a range and were not told."),
-        column("repeats", LONG, "Messages that came again."),
-        column("reorders", LONG, "Messages that came after later ones."),
-        column("regressions", LONG, "Times an epoch came back."),
-        column("others", LONG, "Gaps counted wrong, and places beyond all that was published."),
-        column("told", LONG, "Messages that are missing and were told."),
+        column("subscriptions", LONG, "Approximate number of subscriptions served."),
+        column("gaps", LONG, "Messages missing between ranges and not reported."),
+        column("holes", LONG, "Messages missing inside a range and not reported."),
+        column("repeats", LONG, "Messages delivered again."),
+        column("reorders", LONG, "Messages delivered after later ones."),
+        column("regressions", LONG, "Returns to an earlier epoch."),
+        column("others", LONG, "Gaps with a wrong count, and positions beyond everything published."),
+        column("told", LONG, "Messages missing and reported."),
         column(
             "excused",
             LONG,
-            "Messages of faults that the journal excuses: it lost rows of deliveries or access there.",
+            "Messages of faults that the journal excuses because it lost rows of deliveries or access.",
             null=True,
         ),
         column("faults", LONG, "Undeclared faults."),
@@ -115,8 +123,8 @@ VERDICT = Table(
         column(
             "verdict",
             TEXT,
-            "proven (all of it, in order, once), told (what is missing was told, or the journal excuses it), unproven (what it "
-            "may be about was erased or never landed, and beside that nothing is wrong) or broken.",
+            "proven (all of it, in order, once), told (missing messages were reported, or the journal excuses them), unproven "
+            "(erased or never landed messages may be concerned, and there is no other fault) or broken.",
         ),
     ),
     key=("hour", "node", "tenant", "selector", "is_pattern"),

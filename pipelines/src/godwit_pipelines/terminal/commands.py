@@ -20,7 +20,7 @@ from ..errors import EXIT_PIPE_CLOSED, EXIT_STOPPED, EXIT_UNEXPECTED, STOPPED, D
 from ..words import sentences
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
-_CLOSED = "godwit-pipelines: whoever read the output closed it before all was written"
+_CLOSED = "godwit-pipelines: the reader of the output closed it before everything was written"
 
 
 class Commands(click.Group):
@@ -56,9 +56,9 @@ class Commands(click.Group):
             code = super().main(*args, **{**given, "standalone_mode": False})
             sys.stdout.flush()
         except click.ClickException as wrong:
-            with contextlib.suppress(OSError):
-                wrong.show()
-            end(wrong.exit_code)
+            said = io.StringIO()
+            wrong.show(said)
+            end(wrong.exit_code, sentences(said.getvalue().rstrip("\n")))
         except click.Abort:
             end(EXIT_STOPPED, STOPPED)
         except OSError as error:

@@ -18,10 +18,12 @@ from pyspark.sql import functions as F
 
 from ..beside import threads_of
 from ..tables.proof import FAULTS
+from .branches import find_branches, join_branches, split_damaged, split_messages, split_own, split_runs
 from .faults import find_faults
 from .folding import SUBSCRIBER, Folded, fold, list_again, list_plain_chains, list_plain_hours
+from .lost import Damaged
 from .published import Published, know_published, measure_ranges, sum_messages
-from .runs import Told, collect, make_small
+from .runs import Told, collect, list_ends, list_erased_ends, list_runs, make_small
 from .torn import tear_chains
 
 _EPOCH, _HOUR = datetime(1970, 1, 1, tzinfo=UTC), timedelta(hours=1)
@@ -46,19 +48,29 @@ def audited(
     runs: DataFrame,
     erased: DataFrame | None = None,
     find_torn: FindTorn | None = None,
+    damaged: Damaged | None = None,
 ) -> Iterator[Audit]:
-    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py). Whether
-    rows are missing (torn.py) is asked of `find_torn` while others are judged, and counts where something is wrong. What is kept in memory
-    is let go of at the end.
+    """The audit of what was handed over, from the journal's tables, and where messages stood that were `erased` (published.py) or are
+    `damaged` (lost.py). Whether rows are missing (torn.py) is asked of `find_torn` while others are judged, and counts where something is
+    wrong. What is kept in memory is let go of at the end.
     """
     with ExitStack() as kept:
         sums = sum_messages(messages)
         kept.callback(sums.unpersist)
+        said, ends = collect(list_runs(runs)), collect(list_ends(sums))
+        if branches := find_branches(said, [*ends, *([] if erased is None else list_erased_ends(erased))]):
+            deliveries, access = split_own(deliveries, branches), split_own(access, branches)
+            messages, said = split_messages(messages, branches), split_runs(said, branches)
+            erased = None if erased is None else split_messages(erased, branches)
+            damaged = split_damaged(damaged or {}, branches)
+            sums = sum_messages(messages)
+            kept.callback(sums.unpersist)
+            ends = collect(list_ends(sums))
         again = list_again(deliveries, access)
         folded = fold(deliveries, sums, again)
         kept.callback(folded.release)
         # before rows are picked: its queries are small, and would wait for that behind them
-        published = None if folded.is_whole else know_published(messages, runs, sums, erased)
+        published = None if folded.is_whole else know_published(messages, sums, said, ends, erased, damaged)
         beside = kept.enter_context(
             threads_of(deliveries.sparkSession, 2)
         )  # rows are worked on while what is next is planned
@@ -82,6 +94,7 @@ def audited(
         tearing = beside.submit(find_torn) if find_torn else None
         found, undeclared = find()
         torn = tearing.result() if tearing else None
+        torn = split_own(torn, branches) if torn is not None and branches else torn
         yield find(torn)[0] if torn is not None and undeclared else found
 
 
@@ -130,13 +143,15 @@ def conclude(judged: DataFrame, faults: DataFrame, folded: Folded | None = None)
     if folded:
         ranges = ranges.unionByName(list_plain_chains(folded))
         hours = hours.unionByName(list_plain_hours(folded))
+    ranges, hours, faults = (join_branches(each) for each in (ranges, hours, faults))
     return Audit(ranges, faults, reach_verdict(hours, faults))
 
 
 def conclude_folded(folded: Folded) -> Audit:
     """The tables of an audit where every subscription was folded: nothing is to be judged, and no plan is made for it."""
     faults = make_small(folded.subscribers.sparkSession, [], FAULTS.columns)
-    return Audit(list_plain_chains(folded), faults, reach_verdict(list_plain_hours(folded), faults))
+    ranges, hours = join_branches(list_plain_chains(folded)), join_branches(list_plain_hours(folded))
+    return Audit(ranges, faults, reach_verdict(hours, faults))
 
 
 def number_chains(ranges: DataFrame, again: DataFrame) -> DataFrame:
@@ -222,7 +237,7 @@ def sum_chains(judged: DataFrame, faults: DataFrame) -> DataFrame:
     """
     island = [*CHAIN, "island"]
     sums = judged.groupBy(*island).agg(
-        *(F.first(name).alias(name) for name in ("tenant", "identity", "client", "is_pattern")),
+        *(F.first(name).alias(name) for name in ("tenant", "identity", "authority", "client", "is_pattern")),
         F.min("from_place").alias("from_place"),
         F.max("to_place").alias("to_place"),
         F.min("time").alias("first_time"),

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 KINDS = ("gap", "hole", "repeat", "reorder", "epoch_regress", "miscount", "unpublished")
 _ISLAND = ("node", "run", "connection", "selector", "chain", "island")
 _ROW = (*_ISLAND, "journal_offset")
-_WHO = (*_ROW, "tenant", "identity", "client", "is_pattern", "time", "epoch", "place_before", "from_place", "to_place")
+_PERSON = ("tenant", "identity", "authority", "client")
+_WHO = (*_ROW, *_PERSON, "is_pattern", "time", "epoch", "place_before", "from_place", "to_place")
 FAULT = (*_WHO, "kind", "messages", "declared", "cause")
 _SETTLED = ("filled", "repeated", "reordered")
 _ODD = """before > 0 or inside != 0 or across > 0 or regressed or gaps > 0 or lo <= reached or hi > published_to"""
@@ -40,7 +41,8 @@ _TOLD = {
     "unseen": """if(is_pattern or across > 0 or coalesce(gap_count, 0L) = 0, 0L,
         greatest(0L, to_place - if(reached is null, from_place - 1, place_before) - before - (hi - lo + 1)))""",
     "over": "if(hi > published_to, greatest(0L, hi - greatest(published_to, lo - 1) - gone_inside), 0L)",
-    "unknown": "case when cut_short then 'the run was cut short' when time > landed_to then 'not landed yet' else '' end",
+    "unknown": """case when cut_short then 'the run was cut short'
+        when landed_to is null or time > landed_to then 'not landed yet' else '' end""",
 }
 """`unseen`: places of a subject that no message is known of, ahead of the range and in it. Kafka skips some; of others a row was
 damaged, so that it went to quarantine and its reader was told of a gap: whichever it was, that was no miscount."""

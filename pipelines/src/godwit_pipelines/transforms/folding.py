@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from .published import measure_subjects
 from .runs import collect
 
-WHOSE = ("node", "run", "connection", "selector", "tenant", "identity", "client")
+WHOSE = ("node", "run", "connection", "selector", "tenant", "identity", "authority", "client")
 SUBSCRIBER = WHOSE[:4]
 _HOUR_US = 3_600_000_000
 _NUMBER = f"xxhash64({', '.join(SUBSCRIBER)})"
@@ -152,17 +152,28 @@ def list_again(deliveries: DataFrame, access: DataFrame) -> DataFrame:
         .groupBy(*SUBSCRIBER)
         .agg(F.sort_array(F.collect_list("time")).alias("began"))
     )
-    spans = access.groupBy("node").agg(F.expr("max(journal_offset) + 1 as next"), F.expr("count(*) as rows"))
-    if all(row["rows"] == row["next"] for row in collect(spans)):
+    if is_whole(access):
         return subscribed.filter("size(began) > 1")
     handed = deliveries.groupBy(*SUBSCRIBER).agg(F.min("time").alias("first"))
     return subscribed.join(handed, [*SUBSCRIBER]).filter("size(began) > 1 or began[0] > first").drop("first")
 
 
+def is_whole(table: DataFrame) -> bool:
+    """Whether a table has each offset of every node from 0 on, and none twice, as one journal's runs give them."""
+    ends = ("min(journal_offset) as first", "max(journal_offset) + 1 as next", "count(*) as rows")
+    spans = collect(table.groupBy("node", "run").agg(*map(F.expr, ends)))
+    reached: dict[str, int] = {}
+    for row in sorted(spans, key=lambda row: (row["node"], row["first"])):
+        if row["first"] != reached.get(row["node"], 0) or row["rows"] != row["next"] - row["first"]:
+            return False
+        reached[row["node"]] = row["next"]
+    return True
+
+
 def list_plain_chains(folded: Folded) -> DataFrame:
     """The plain subscribers as audit.py's `sum_chains` has them."""
     return folded.subscribers.filter("is_plain").selectExpr(
-        *(*SUBSCRIBER, "0L as chain", "1L as island", "tenant", "identity", "client", "false as is_pattern"),
+        *(*SUBSCRIBER, "0L as chain", "1L as island", *WHOSE[4:], "false as is_pattern"),
         *("lo as from_place", "hi as to_place", "timestamp_micros(began) as first_time"),
         *(
             "timestamp_micros(ended) as last_time",

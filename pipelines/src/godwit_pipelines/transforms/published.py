@@ -21,8 +21,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from .gone import GONE, count_gone, know_erased
-from .lost import add_lost
-from .runs import TERM, Told, collect, know_runs, list_ends, list_runs
+from .lost import Damaged, add_lost
+from .runs import TERM, Row, Told, know_runs
 from .selector import match_subjects
 
 LANE = ("node", "selector", "is_pattern", "term")
@@ -33,6 +33,7 @@ RANGE = (
         "tenant",
         "connection",
         "identity",
+        "authority",
         "client",
         "selector",
         "is_pattern",
@@ -94,38 +95,54 @@ def sum_messages(messages: DataFrame) -> DataFrame:
     )
 
 
-def know_published(messages: DataFrame, runs: DataFrame, sums: DataFrame, erased: DataFrame | None = None) -> Published:
-    """What the messages, their `sums`, the journal's `runs` and what was `erased` tell: two small queries, and some more where messages
-    are not there.
+def know_published(
+    messages: DataFrame,
+    sums: DataFrame,
+    said: list[Row],
+    ends: list[Row],
+    erased: DataFrame | None = None,
+    damaged: Damaged | None = None,
+) -> Published:
+    """What the messages, their `sums`, what the journal `said` of its runs, their `ends`, what was `erased` and is `damaged` tell; some
+    more queries where messages are not there.
     """
-    ends, said = collect(list_ends(sums)), collect(list_runs(runs))
-    gone = add_lost(messages, sums, ends, said, erased)
+    gone = add_lost(messages, sums, ends, said, erased, damaged)
     return Published(messages, sums, know_runs(messages.sparkSession, ends, said, gone), gone)
 
 
 def leave_out_unknown(
     ranges: DataFrame, ends: DataFrame, lines: DataFrame, erased: DataFrame | None = None
 ) -> DataFrame:
-    """Ranges of patterns without those that reach back to before the first message that is known: retention let
+    """Ranges of patterns without those that reach back to before the first message of their line that is known: retention let
     go of messages sooner than of what was handed over, so what such a range should have held cannot be known. Where all before it were
-    erased nothing was let go.
+    erased or are damaged nothing was let go. Lines before the first of which a message is known,
+    or was erased or is damaged at its beginning, are not known at all.
     """
-    known = ends.groupBy("node").agg(F.min(F.struct("first_journal_offset", "run", "first_arrival")).alias("first"))
+    told = F.broadcast(lines.select("node", "run", "number", F.expr(TERM).alias("term")))
+    known = ends.join(told, ["node", "run"], "left").withColumn("term", F.expr("coalesce(term, xxhash64(run))"))
+    known = known.groupBy("node", "term").agg(
+        F.min(F.struct("first_journal_offset", "first_arrival")).alias("first"), F.min("number").alias("number")
+    )
+    numbered = known.select("node", "number")
     if erased is not None:
-        first = known.select("node", "first.first_journal_offset").join(erased, "node")
+        numbered = numbered.unionByName(
+            erased.filter("journal_offset = 0").join(told, ["node", "run"]).select("node", "number")
+        )
+    least = numbered.groupBy("node").agg(F.min("number").alias("least"))
+    begun = known.select("node", "term", "first.first_journal_offset", "first.first_arrival")
+    if erased is not None:
+        first = begun.join(erased.join(told, ["node", "run"], "inner"), ["node", "term"])
         before = F.sum(
             F.expr("greatest(0L, least(journal_offset + rows, first_journal_offset) - journal_offset)")
         ).alias("erased_before")
-        known = known.join(first.groupBy("node").agg(before), "node", "left")
-        known = known.filter("coalesce(erased_before, 0L) < first.first_journal_offset")
-    begun = known.filter("first.first_journal_offset > 0").select("node", "first.run", "first.first_arrival")
-    line = begun.join(lines, ["node", "run"], "left").select(
-        *("node", "first_arrival", "number"), F.expr(TERM).alias("known_term")
-    )
-    numbers = lines.select("node", F.xxhash64("line").alias("term"), F.col("number").alias("its_number")).distinct()
-    told = ranges.join(F.broadcast(line), "node", "left").join(F.broadcast(numbers), ["node", "term"], "left")
-    is_before = "term = known_term and from_place < first_arrival or its_number < number"
-    return told.filter(f"not coalesce({is_before}, false)").select(*RANGE)
+        begun = begun.join(first.groupBy("node", "term").agg(before), ["node", "term"], "left")
+        begun = begun.filter("coalesce(erased_before, 0L) < first_journal_offset")
+    begun = begun.filter("first_journal_offset > 0").select("node", "term", "first_arrival")
+    numbers = told.select("node", "term", F.col("number").alias("its_number")).distinct()
+    found = ranges.join(F.broadcast(begun), ["node", "term"], "left").join(F.broadcast(least), "node", "left")
+    found = found.join(F.broadcast(numbers), ["node", "term"], "left")
+    is_before = "from_place < first_arrival or its_number < least"
+    return found.filter(f"not coalesce({is_before}, false)").select(*RANGE)
 
 
 def measure_subjects(sums: DataFrame) -> DataFrame:

@@ -6,10 +6,9 @@ Spark as small tables without a plan of their own, which it can broadcast at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +78,7 @@ def list_ends(sums: DataFrame) -> DataFrame:
 def list_runs(runs: DataFrame) -> DataFrame:
     """What the journal says of its runs."""
     return runs.select(
-        "node", "run", "journal_offset", "kind", "follows_run", "follows_arrival", "follows_clean", "stream"
+        *("node", "run", "journal_offset", "time", "kind", "stream"), "follows_run", "follows_arrival", "follows_clean"
     )
 
 
@@ -89,30 +88,105 @@ def list_erased_ends(erased: DataFrame) -> list[Row]:
 
 
 def list_began(runs: Iterable[Row]) -> dict[str, list[Row]]:
-    """How each run began, in order, by node."""
+    """How each run began, each after the one that it follows, by node."""
+    return {node: [row for row, _ in linked] for node, linked in link_runs(runs).items()}
+
+
+def link_runs(runs: Iterable[Row]) -> dict[str, list[tuple[Row, str | None]]]:
+    """By node how each run began and which run it follows, where it follows any. Offsets do not tell: a journal that began anew, or
+    continued from a copy, has them again. Only for a run that follows one of which nothing is known it is the one before it.
+    """
     by_node: dict[str, list[Row]] = {}
-    for row in sorted(runs, key=lambda row: row["journal_offset"]):
+    for row in sorted(runs, key=lambda row: (row["journal_offset"], *_time_of(row))):
         if row["kind"] == "began":
             by_node.setdefault(row["node"], []).append(row)
-    return by_node
+    return {node: list(_in_order(began)) for node, began in by_node.items()}
+
+
+def _in_order(began: list[Row]) -> Iterator[tuple[Row, str | None]]:
+    known, after = {row["run"] for row in began}, dict[str | None, list[Row]]()
+    for index, row in enumerate(began):
+        follows = row["follows_run"]
+        if follows is not None and follows not in known:
+            before = (began[at] for at in range(index - 1, -1, -1))
+            follows = next((each["run"] for each in before if each["journal_offset"] < row["journal_offset"]), None)
+        after.setdefault(follows, []).append(row)
+    waiting: list[tuple[Row, str | None]] = []
+    done = set[str]()
+    roots = sorted(after.pop(None, []), key=_time_of)
+    waiting += [(row, None) for row in reversed(roots)]
+    while waiting:
+        row, follows = waiting.pop()
+        if row["run"] not in done:
+            done.add(row["run"])
+            yield row, follows
+            waiting += [(each, row["run"]) for each in reversed(after.get(row["run"], []))]
+    yield from ((row, None) for row in began if row["run"] not in done)  # a circle, which no node writes
+
+
+def _time_of(row: Row) -> tuple[bool, Any]:
+    time = row.get("time")
+    return time is not None, time
 
 
 def list_lines(runs: Iterable[Row]) -> list[Row]:
     """The runs that say how they began, in their lines; `held_to` as the run that follows says it."""
     lines: list[Row] = []
-    for node, began in list_began(runs).items():
-        number, line = 0, None
-        held = [after["follows_arrival"] if after["follows_run"] is not None else None for _, after in pairwise(began)]
-        for row, held_to in zip(began, [*held, None], strict=True):
-            if row["follows_run"] is None:
-                number, line = number + 1, row["run"]
-            line = line or row["run"]
-            lines.append({"node": node, "run": row["run"], "line": line, "held_to": held_to, "number": number})
+    for node, linked in link_runs(runs).items():
+        number = 0
+        of: dict[str, Row] = {}
+        for row, follows in linked:
+            number += row["follows_run"] is None
+            told = {"line": row["run"], "number": number} if follows is None else of[follows]
+            begin = (row["follows_arrival"] or 0) if row["follows_run"] == follows else 0
+            line = {"node": node, "run": row["run"], "line": told["line"], "held_to": None, "number": told["number"]}
+            line["began_at"] = begin
+            lines.append(of.setdefault(row["run"], line))
+            if follows is not None and row["follows_run"] is not None:
+                reached = max(of[follows]["held_to"] or 0, row["follows_arrival"] or 0)
+                of[follows]["held_to"] = reached
     return lines
 
 
+class Bounds(NamedTuple):
+    """The first and the last offset of a run's rows in a table."""
+
+    first: int
+    last: int
+
+
+def find_before(run: str, follows: Mapping[str, str | None], bounds: Mapping[str, Bounds]) -> str | None:
+    """The run whose rows stand before those of a run of that node, in one journal: of those that have rows the next that it follows. Of a
+    run that does not say what it follows it is the one whose offsets end before.
+    """
+    if run not in follows:
+        before = [other for other, each in bounds.items() if other != run and each.last < bounds[run].first]
+        return max(before, key=lambda other: bounds[other].last, default=None)
+    seen, at = {run}, follows[run]
+    while at is not None and at not in bounds and at not in seen:
+        seen.add(at)
+        at = follows.get(at)
+    return None if at is None or at in seen or bounds[at].last >= bounds[run].first else at
+
+
+def list_between(before: str, after: str, follows: Mapping[str, str | None]) -> list[str]:
+    """The runs from one to another of the same journal, in order, both included."""
+    found = [after]
+    while found[-1] != before:
+        at = follows.get(found[-1])
+        if at is None or at in found:
+            return [before, after]
+        found.append(at)
+    return found[::-1]
+
+
+def list_follows(runs: Iterable[Row]) -> dict[str, dict[str, str | None]]:
+    """By node which run each run follows, of those that say how they began."""
+    return {node: {row["run"]: follows for row, follows in linked} for node, linked in link_runs(runs).items()}
+
+
 def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
-    """The lines, a run that no other follows held to the last of its messages that has landed: what was handed over
+    """The lines, a run that no other follows held to the last of its messages that has landed, or to where it began: what was handed over
     may land before what was published.
     """
     reached: dict[tuple[str, str], int] = {}
@@ -120,7 +194,12 @@ def end_where_landed(lines: Iterable[Row], ends: Iterable[Row]) -> list[Row]:
         run = row["node"], row["run"]
         reached[run] = max(reached.get(run, row["last_arrival"]), row["last_arrival"])
     whole = [
-        row | {"held_to": reached.get((row["node"], row["run"])) if row["held_to"] is None else row["held_to"]}
+        row
+        | {
+            "held_to": reached.get((row["node"], row["run"]), row["began_at"])
+            if row["held_to"] is None
+            else row["held_to"]
+        }
         for row in lines
     ]
     told = {(row["node"], row["run"]) for row in whole}

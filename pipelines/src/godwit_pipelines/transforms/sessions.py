@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 KEY = ("node", "run", "connection")
 RECONNECT_S = 30
 LOST = "lost with its node"
-_FIRST = ("tenant", "identity", "client", "address", "protocol")
+_FIRST = ("tenant", "identity", "authority", "client", "address", "protocol")
 
 
 def session_parts(access: DataFrame) -> DataFrame:
@@ -69,15 +69,23 @@ def close_lost(known: DataFrame, runs: DataFrame) -> DataFrame:
 
 def concurrency(known: DataFrame) -> DataFrame:
     """Minute by minute, wherever somebody came or went: the most at once, comings, goings, and comings within half
-    a minute of the same client's going. Between two of its minutes nothing changed, and `at_end` still holds.
+    a minute of the same client's going. Two authorities may use one name for two people: only the same one's holder came back, or the
+    holder of a name whose authority was not written down yet. Between two of its minutes nothing changed, and `at_end` still holds.
     """
-    who = Window.partitionBy(
-        "node", "tenant", "identity", "client", F.regexp_replace("address", ":[0-9]+$", "")
-    ).orderBy("started")
-    back = F.expr(f"coalesce(unix_micros(started) - unix_micros(left_at) between 0 and {RECONNECT_S} * 1000000, false)")
-    came = known.fillna("", ["tenant", "identity", "client", "address"]).withColumn("left_at", F.lag("ended").over(who))
+    columns = [F.col(name) for name in ("node", "tenant", "identity", "client")]
+    name = [*columns, F.regexp_replace("address", ":[0-9]+$", "")]
+    who = Window.partitionBy(*name, "authority").orderBy("started")
+    before = Window.partitionBy(*name).orderBy("started").rowsBetween(Window.unboundedPreceding, -1)
+    back = " or ".join(
+        f"coalesce(unix_micros(started) - unix_micros({left}) between 0 and {RECONNECT_S} * 1000000, false)"
+        for left in ("left_at", "left_unknown.ended")
+    )
+    unknown = F.last(F.expr("if(authority = '', struct(ended), null)"), ignorenulls=True)
+    came = known.fillna("", ["tenant", "identity", "authority", "client", "address"]).withColumns(
+        {"left_at": F.lag("ended").over(who), "left_unknown": unknown.over(before)}
+    )
     moves = (
-        came.withColumn("back", back)
+        came.withColumn("back", F.expr(back))
         .selectExpr(
             "node",
             "tenant",

@@ -11,57 +11,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from .holes import find_holes
+from .holes import Follows, find_holes, list_holed
 from .ranges import Range, merged, widened, without
-from .runs import collect, make_small
+from .runs import collect, list_between, list_follows, list_runs, make_small
 
-Erased = Mapping[str, list[Range]]
+Erased = Mapping[str, Mapping[str, list[Range]]]
+"""Offsets by node and run; those of which no run is known have none."""
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _MOST = 1000
-"""Stretches of a node that every row which does not simply go on is held against; those next to each other become one if there are more."""
+"""Stretches of a run that every row which does not simply go on is held against; those next to each other become one if there are more."""
 _STRETCHES = "array<struct<first: bigint, next: bigint>>"
-TORN = f"node string, unlanded {_STRETCHES}, unheard {_STRETCHES}"
-"""Of each node the offsets of deliveries that are not there, and the times, in microseconds since 1970, of access."""
+TORN = f"node string, run string, unlanded {_STRETCHES}, unheard {_STRETCHES}"
+"""Of each run the offsets of deliveries that are not there, and the times, in microseconds since 1970, of access."""
 
 
-def find_torn(deliveries: DataFrame, access: DataFrame, erased: Erased, erased_access: Erased) -> DataFrame | None:
+def find_torn(
+    deliveries: DataFrame, access: DataFrame, runs: DataFrame, erased: Erased, erased_access: Erased
+) -> DataFrame | None:
     """What is missing of whole tables and was not erased, by the offsets; None where nothing is."""
-    unlanded = dict(find_stretches(deliveries, erased, "journal_offset"))
-    unheard = dict(find_stretches(access, erased_access, "time"))
+    follows = list_follows(collect(list_runs(runs)))
+    unlanded = dict(find_stretches(deliveries, erased, "journal_offset", follows))
+    unheard = dict(find_stretches(access, erased_access, "time", follows))
     rows = [
-        {"node": node, "unlanded": unlanded.get(node, []), "unheard": unheard.get(node, [])}
-        for node in sorted({*unlanded, *unheard})
+        {"node": of[0], "run": of[1], "unlanded": unlanded.get(of, []), "unheard": unheard.get(of, [])}
+        for of in sorted({*unlanded, *unheard})
     ]
     return make_small(deliveries.sparkSession, rows, TORN) if rows else None
 
 
-def find_stretches(table: DataFrame, erased: Erased, by: str) -> Iterator[tuple[str, list[dict[str, int]]]]:
-    """Node by node the stretches in which rows are missing: of offsets, or of times, ends included."""
-    spans = table.groupBy("node").agg(
-        F.expr("max(journal_offset) - min(journal_offset) as span"), F.expr("count(*) as rows")
-    )
-    holed = [row["node"] for row in collect(spans) if row["rows"] <= row["span"]]
-    found: dict[str, list[Range]] = {}
-    for node, before, after in find_holes(table, holed, ("time",)) if holed else ():
-        gone = without([(before["journal_offset"] + 1, after["journal_offset"])], erased.get(node, []))
+def find_stretches(
+    table: DataFrame, erased: Erased, by: str, follows: Follows
+) -> Iterator[tuple[tuple[str, str], list[dict[str, int]]]]:
+    """By node and run the stretches in which rows are missing: of offsets, or of times, ends included. One over several runs is of each."""
+    ends = ("min(journal_offset) as first_journal_offset", "max(journal_offset) as last_journal_offset")
+    spans = collect(table.groupBy("node", "run").agg(*map(F.expr, (*ends, "count(*) as rows"))))
+    holed = list_holed(spans, follows)
+    found: dict[tuple[str, str], list[Range]] = {}
+    for node, before, after in find_holes(table, holed, ("time",), follows) if holed else ():
+        runs = list_between(before["run"], after["run"], follows.get(node, {}))
+        left_out = [erased.get(node, {}).get(run, []) for run in ("", *runs)]
+        gone = without([(before["journal_offset"] + 1, after["journal_offset"])], chain(*left_out))
         if gone and by == "time":
             low, high = sorted((each["time"] - _EPOCH) // _MICROSECOND for each in (before, after))
             gone = [(low, high + 1)]
-        found[node] = found.get(node, []) + gone
-    for node, ranges in found.items():
+        for run in runs:
+            found[node, run] = found.get((node, run), []) + gone
+    for of, ranges in found.items():
         if ranges:
-            yield node, [{"first": first, "next": next} for first, next in widened(merged(ranges), _MOST)]
+            yield of, [{"first": first, "next": next} for first, next in widened(merged(ranges), _MOST)]
 
 
 def tear_chains(ranges: DataFrame, torn: DataFrame) -> DataFrame:
     """Ranges with another chain behind each tear. Chains of a connection and selector stay in order, and each has its own number."""
     key = F.xxhash64("node", "run", "selector", "is_pattern")
     before = Window.partitionBy("connection", "key").orderBy("journal_offset")
-    known = ranges.join(F.broadcast(torn), "node", "left").withColumn("key", key)
+    known = ranges.join(F.broadcast(torn), ["node", "run"], "left").withColumn("key", key)
     known = known.withColumn("ahead", F.lag(F.struct("chain", "term", "hi", "journal_offset", "time")).over(before))
     marked = known.withColumn("is_torn", F.expr(f"coalesce({_IS_TORN}, false)"))
     told = marked.withColumn("tears", F.sum(F.expr("int(is_torn)")).over(before))

@@ -14,7 +14,7 @@ from ..errors import ConfigInvalid
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _HERE = ("", "localhost")
-_WHY = "is not a path of this machine, where tables and journals have to lie: locks, renames and fsync are needed"
+_WHY = "is not a local path: tables and journals need locks, renames and fsync"
 
 
 def local_path(key: str, text: str, source: str = "") -> str:
