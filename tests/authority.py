@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -17,14 +17,16 @@ DAY = datetime.timedelta(days=1)
 
 
 class Authority:
-    """`file` is what a client is told to believe."""
+    """`file` is what a client is told to believe. One `under` another sends its own certificate with those that it issues."""
 
-    def __init__(self, folder: Path, name: str = "Test authority") -> None:
+    def __init__(self, folder: Path, name: str = "Test authority", *, under: Authority | None = None) -> None:
         self.folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        built = self._begin(self._name, self._key).add_extension(x509.BasicConstraints(True, 0), critical=True)
-        self._certificate = built.sign(self._key, hashes.SHA256())
+        signer = under or self
+        built = signer._begin(self._name, self._key).add_extension(x509.BasicConstraints(True, None), critical=True)
+        self._certificate = built.sign(signer._key, hashes.SHA256())
+        self._above = b"" if under is None else self._certificate.public_bytes(Encoding.PEM) + under._above
         self.file = folder / f"{name.replace(' ', '-')}.pem"
         self.file.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
@@ -36,9 +38,10 @@ class Authority:
         emails: tuple[str, ...] = (),
         uris: tuple[str, ...] = (),
         lives: datetime.timedelta = DAY,
+        kind: Literal["ecdsa", "rsa"] = "ecdsa",
     ) -> tuple[str, str]:
         """The files of a certificate for hosts, or for a client of a name, and of its key."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = rsa.generate_private_key(65_537, 2_048) if kind == "rsa" else ec.generate_private_key(ec.SECP256R1())
         common = client or hosts[0]
         builder = self._begin(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)]), key, lives)
         names = [_name(host) for host in hosts]
@@ -51,7 +54,7 @@ class Authority:
         certificate = builder.sign(self._key, hashes.SHA256())
         stem = self.folder / (file or common.replace("*", "any").replace("/", "-"))
         chain, private = stem.with_suffix(".crt"), stem.with_suffix(".key")
-        chain.write_bytes(certificate.public_bytes(Encoding.PEM))
+        chain.write_bytes(certificate.public_bytes(Encoding.PEM) + self._above)
         private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return str(chain), str(private)
 

@@ -13,11 +13,12 @@ import pytest
 
 from godwit import testing
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
+from godwit.codes import CODES, Code
 from tests.hostile.peer import Peer, request
 from tests.mqtt import packets
 
 SILENT, UNAVAILABLE = 4125, 4204
-SENTENCE = b"The authorizer did not answer for this command: it was not executed, and may be sent again."
+SENTENCE = CODES[Code.AUTHORIZER_TIMEOUT].sentence.encode()
 V3, V5 = packets.V3, packets.V5
 
 

@@ -166,7 +166,7 @@ async def test_a_holder_is_named_by_the_part_that_is_set_and_by_no_other(authori
         assert await post(node, context(authority, "d1"), "/devices/d1/t") == 403, "it names nobody of that kind"
 
 
-async def test_with_no_entitlement_a_certificate_still_says_who_it_is(authority: Authority) -> None:
+async def test_in_mode_none_a_certificate_still_names_its_holder(authority: Authority) -> None:
     made = settings(authority, certificates="optional")
     made["access"] = {"mode": "none"}
     async with testing.node(made) as node, asyncio.timeout(DEADLINE_S):

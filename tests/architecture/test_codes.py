@@ -36,3 +36,11 @@ def test_the_clause_names_exactly_the_codes_that_nobody_sends() -> None:
     text = sources()
     unsent = {row["number"] for name, row in codes.items() if not is_named(name, text)}
     assert unsent == {int(number) for number in re.findall(r"\b[14]\d{3}\b", clause[1])}
+
+
+def test_tests_assert_on_codes_and_not_on_the_wording_of_refusals() -> None:
+    """`check=lambda error: error.code == Code.NAME` in place of `match=`: sentences are for people and may change."""
+    worded = re.compile(r"raises\((?:\w+\.)?(?:CommandRefused|SessionClosed)\b[^)]*match=")
+    tests = [path for path in code_files(".py") if path.parts[0] == "tests" and path.name != "test_codes.py"]
+    assert len(tests) > 100
+    assert not [str(path) for path in tests if worded.search(read(path))]

@@ -1,6 +1,6 @@
-"""The JavaScript client keeps its cut: pure parts without clock or chance, a browser's globals in one file, no packages.
+"""The JavaScript client keeps its cut: pure parts without clock or chance, a browser's globals in one file, one package in Node's socket.
 
-That the pure parts know no socket, timer or global either is the type checker's to say (client/tsconfig.pure.json).
+That the pure parts know no socket, timer or global either is the type checker's to say (clients/javascript/tsconfig.pure.json).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from tests.architecture.source import code_files, is_generated, read
 
-CLIENT = Path("client")
+CLIENT = Path("clients/javascript")
 SOURCES = [path for path in code_files(".js") if CLIENT / "src" in path.parents]
 NODE_FILES = {
     CLIENT / f"src/{name}.js" for name in ("platform/node", "places/file", "places/lease", "transport/node_socket")
@@ -59,7 +59,9 @@ def test_every_module_opens_with_what_it_owns() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=str)
 def test_a_module_imports_its_like_and_node_in_four_files_alone(path: Path) -> None:
     for name in IMPORT.findall(read(path)):
-        assert name.startswith(("./", "../")) or (name.startswith("node:") and path in NODE_FILES), name
+        is_node = name.startswith("node:") and path in NODE_FILES
+        is_ws = name == "ws" and path == CLIENT / "src/transport/node_socket.js"
+        assert name.startswith(("./", "../")) or is_node or is_ws, name
 
 
 def test_what_a_page_loads_never_reaches_nodes_own() -> None:
@@ -94,9 +96,9 @@ def test_no_function_is_longer_than_60_lines() -> None:
     assert long_blocks("class A {\n" + "  x() {\n  }\n" * 59 + "}\n") == []
 
 
-def test_nothing_is_installed_to_run_it_and_the_lock_names_no_place() -> None:
+def test_only_ws_is_installed_to_run_it_and_the_lock_names_no_place() -> None:
     manifest = json.loads(read(CLIENT / "package.json"))
-    assert "dependencies" not in manifest and "peerDependencies" not in manifest
+    assert set(manifest["dependencies"]) == {"ws"} and "peerDependencies" not in manifest
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in manifest["devDependencies"].values())
     locked = json.loads(read(CLIENT / "package-lock.json"))["packages"]
     assert locked[""]["devDependencies"] == manifest["devDependencies"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,23 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 from docs.navigation import complete, list_pages, read_title
+from docs.reference import make_pages
+from tests.architecture.source import ROOT
 
-MADE = ("protocol", "binary", "codes", "limits", "configuration", "commands", "python", "architecture")
+SECTIONS = [
+    "Get started",
+    "Concepts",
+    "Clients",
+    "Notifications",
+    "Security",
+    "Operations",
+    "Data pipelines",
+    "Testing",
+    "Reference",
+    "Migrate from MigratoryData",
+    "Contributing",
+]
+MADE = ("protocol", "binary", "codes", "limits", "configuration", "commands", "python", "javascript", "architecture")
 
 
 class Page(HTMLParser):
@@ -79,6 +95,22 @@ def test_every_page_that_is_made_is_there_and_says_something(site: Path) -> None
     assert "subscribe" in (site / "reference/python/index.html").read_text()
 
 
+def test_the_sections_are_those_that_readers_look_for(root: Path) -> None:
+    named = re.findall(r"^  - ([^:\n]+):", (root / "mkdocs.yml").read_text("utf-8").split("\nnav:\n")[1], re.MULTILINE)
+    assert named == SECTIONS
+
+
+def test_reference_pages_are_committed_and_current() -> None:
+    """Otherwise links to them are dead for a reader of the repository. `python -m docs.reference` writes them."""
+    stale = [page for page, text in make_pages().items() if not is_written(page, text)]
+    assert not stale, "run `python -m docs.reference` and commit what it wrote"
+
+
+def is_written(page: str, text: str) -> bool:
+    path = ROOT / "docs" / page
+    return path.exists() and path.read_text("utf-8") == text
+
+
 def test_every_page_can_be_reached_from_the_first(site: Path) -> None:
     pages = dict(pages_of(site))
     seen, waiting = set(), [site / "index.html"]
@@ -98,7 +130,7 @@ def test_a_page_nobody_named_joins_its_section_under_its_own_title(tmp_path: Pat
     guides.mkdir()
     (guides / "a.md").write_text("# First\n")
     (guides / "b.md").write_text("text\n\n# Second\n")
-    nav = complete([{"Home": "index.md"}, {"Guides": [{"First of all": "guides/a.md"}]}], tmp_path)
-    assert nav[1] == {"Guides": [{"First of all": "guides/a.md"}, {"Second": "guides/b.md"}]}
+    nav = complete([{"Home": "index.md"}, {"Operations": [{"First of all": "guides/a.md"}]}], tmp_path)
+    assert nav[1] == {"Operations": [{"First of all": "guides/a.md"}, {"Second": "guides/b.md"}]}
     assert list_pages(nav) == ["index.md", "guides/a.md", "guides/b.md"]
     assert read_title(guides / "a.md") == "First"

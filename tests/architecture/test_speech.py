@@ -1,7 +1,13 @@
-"""The repository speaks of Godwit alone, and every mark of silenced or unfinished work gives its reason on its line."""
+"""The repository speaks of Godwit alone and in its own terms; every mark of silenced or unfinished work gives its reason on its line.
+
+Words of the old private vocabulary are never right: each has a standard term (docs/glossary.md). Only the page for users of
+another product, whose words they partly are, and the table of renames may use them.
+"""
 
 import re
 from pathlib import Path
+
+import pytest
 
 from tests.architecture.source import code_files, kept_files, read
 
@@ -30,6 +36,19 @@ MARKS = {
     "type: ignore": re.compile(r"#\s*type:\s*ignore(?!\[[\w, -]+\]  # \S)"),
     "skip": re.compile(r"pytest\.mark\.(?:skip|xfail)(?!\w*\(.*reason=)|#\[ignore\]"),
 }
+
+NEVER = frozenset(
+    {
+        *("reign", "witness", "court", "crime", "sabotage", "swarm", "crowd", "askew", "purse", "unlanded", "mended"),
+        *("idempotence", "entitlement"),
+    }
+)
+NAMES = re.compile(r"slow_readers?|SlowReaders\b|\bhold_ms\b", re.IGNORECASE)
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+ALLOWED = {Path("docs/migrate.md"), Path("tools/names.toml"), Path("tests/architecture/test_speech.py")}
+EXEMPT = ("pipelines/src/godwit_pipelines/transforms/", "tests/pipelines/transforms/")
+"""Identifiers here are renamed when these are redesigned."""
+PACKAGES = ("Cargo.lock", "package-lock.json", "requirements.lock")
 
 
 def test_the_repository_names_no_machine_and_no_registry() -> None:
@@ -64,3 +83,33 @@ def test_every_lint_that_is_allowed_gives_its_reason() -> None:
         if "reason = " not in found.group(1) and "//" not in found.group(2)
     ]
     assert not silent
+
+
+def find_words(text: str) -> set[str]:
+    """The words that are never right, also as parts of identifiers and in the plural."""
+    words = {word.lower() for word in WORD.findall(text)}
+    plain = {form for word in words for form in (word, word.removesuffix("s"), word.removesuffix("es"))}
+    return (plain & NEVER) | {name.lower() for name in NAMES.findall(text)}
+
+
+def test_no_word_of_the_old_vocabulary_is_left() -> None:
+    found = []
+    for path in kept_files():
+        if path in ALLOWED or path.name in PACKAGES or path.suffix in BINARY or str(path).startswith(EXEMPT):
+            continue
+        found += [f"{path}: {word}" for word in sorted(find_words(f"{path}\n{read(path)}"))]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a foreign page is recommended", set()),
+        ("class Witness:", {"witness"}),
+        ("two_witnesses, READS_REIGN", {"witness", "reign"}),
+        ("crowded", set()),
+        ("godwit_slow_readers = 1; hold_ms: 2; threshold_ms", {"slow_readers", "hold_ms"}),
+    ],
+)
+def test_which_words_are_found(text: str, found: set[str]) -> None:
+    assert find_words(text) == found

@@ -12,7 +12,7 @@ from tests.architecture.source import read
 def test_versions_agree() -> None:
     version = tomllib.loads(read(Path("Cargo.toml")))["workspace"]["package"]["version"]
     assert godwit.__version__ == version
-    assert json.loads(read(Path("client/package.json")))["version"] == version
+    assert json.loads(read(Path("clients/javascript/package.json")))["version"] == version
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", read(Path("CHANGELOG.md")), re.MULTILINE)
     assert "## [Unreleased]" in read(Path("CHANGELOG.md")) or released[0] == version
     assert not released or released[0] <= version

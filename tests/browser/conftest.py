@@ -27,7 +27,7 @@ def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def pack() -> bytes:
         process = await asyncio.create_subprocess_exec(
             *(npm, "pack", "--json", "--pack-destination", str(folder)),
-            cwd=root / "client",
+            cwd=root / "clients/javascript",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

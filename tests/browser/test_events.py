@@ -106,7 +106,7 @@ async def test_an_independent_event_source_misses_nothing(root: Path) -> None:
     ):
         process = await asyncio.create_subprocess_exec(
             *("node", "--input-type=module", "-e", PROGRAM, address_of(proxy)),
-            cwd=root / "client",
+            cwd=root / "clients/javascript",
             stdout=asyncio.subprocess.PIPE,
         )
         heard, is_over = Heard(), False

@@ -40,7 +40,7 @@ async def test_the_live_page_shows_what_is_published_and_comes_back_with_the_nod
     page: Page, root: Path, tmp_path: Path
 ) -> None:
     make, serve, publish = read_section(root)
-    for name in ("client", "examples", ".venv"):
+    for name in ("clients", "examples", ".venv"):
         (tmp_path / name).symlink_to(root / name)
     made = await asyncio.create_subprocess_shell(make, cwd=tmp_path)
     assert await made.wait() == 0

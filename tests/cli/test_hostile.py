@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -25,6 +25,10 @@ import pytest
 
 from godwit.children import follow_parent
 from godwit.cli import godwit
+from godwit.dispatch.channels.email.dkim import read_dkim_key
+from godwit.dispatch.channels.email.records import make_dkim_record
+from tests.dispatch.email.test_email import make_keys
+from tests.dispatch.email.test_records import dns_server, make_zone
 from tests.unit.plan.figures import MACHINE
 
 DEADLINE_S = 60
@@ -44,11 +48,26 @@ WORDS: dict[str, tuple[str, ...]] = {
     "token keys": ("{new}",),
     "token make": ("--key", "{key}", "--issuer", "é", "--identity", "é"),
     "token show": ("{token}",),
+    "health": ("--admin", "{admin}"),
     "top": ("--admin", "{admin}"),
     "revoke": ("--admin", "{admin}", "--token-file", "{admin_token}", "--identity", "é"),
     "purge": ("--admin", "{admin}", "--token-file", "{admin_token}", "{purged}"),
     "reload": ("--admin", "{admin}", "--token-file", "{admin_token}"),
     "send": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--to", "user:é", "--text", "é"),
+    "inbox": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "user:é"),
+    "receivers import": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "{receivers}"),
+    "groups import": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--group", "é", "{members}"),
+    "dispatch check email": (
+        "shop.example",
+        "--dns",
+        "{dns}",
+        "--set",
+        "dispatch_email.dkim_key_file={dkim}",
+        "--set",
+        "dispatch_email.bounce_domain=bounces.shop.example",
+        "--set",
+        "dispatch_email.dkim_selector=s1",
+    ),
     "dispatch run": ("all", "--set", "dispatch.address=127.0.0.1:0"),
     "dispatch key": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--scope", "send"),
     "dispatch replay": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}"),
@@ -60,6 +79,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "verify": ("--seconds", "5", "--subscribers", "4", "--publishers", "1", "--fault", "none", "--kind", "python"),
 }
 """Command → arguments with which it succeeds."""
+FILES = ("key", "token", "admin_token", "data", "figures", "receivers", "members", "dkim")
 SLOW = {"bench", "verify"}
 
 
@@ -89,10 +109,11 @@ class Place:
     admin: str
     dispatch: str
     notification: str
+    dns: str
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def words(self, name: str) -> list[str]:
-        files = {each: str(self.folder / each) for each in ("key", "token", "admin_token", "data", "figures")}
+        files = {each: str(self.folder / each) for each in FILES}
         files["dispatch_key"] = str(self.folder / "data/dispatch/admin.key")
         return [*name.split(), *(word.format(**self._new(name), **files) for word in WORDS[name])]
 
@@ -104,7 +125,7 @@ class Place:
             publish(self.server, subject)
         new = {"new": str(self.folder / f"keys-{number}"), "purged": subject}
         fixed = {"server": self.server, "admin": self.admin, "dispatch": self.dispatch}
-        return {**new, **fixed, "notification": self.notification}
+        return {**new, **fixed, "notification": self.notification, "dns": self.dns}
 
 
 def publish(server: str, subject: str) -> None:
@@ -124,17 +145,28 @@ def send(dispatch: str, key_file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("hostile")
+    with serving(tmp_path_factory.mktemp("hostile")) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *more: str, errors: int = subprocess.DEVNULL) -> Iterator[Place]:
+    """A node with everything that the commands ask it for."""
     (folder / "admin_token").write_text(ADMIN_TOKEN)
     (folder / "key").write_text("a-secret-of-thirty-two-characters-or-more\n")
+    (folder / "receivers").write_text('{"id": "user:é"}\n', "utf-8")
+    (folder / "members").write_text('{"receiver": "user:é"}\n', "utf-8")
     (folder / "figures").write_text(json.dumps(asdict(MACHINE)))
     command = [sys.executable, "-m", "godwit"]
     making = [*command, "token", "make", "--key", folder / "key", "--issuer", "é", "--identity", "é"]
     (folder / "token").write_bytes(subprocess.run(making, check=True, capture_output=True).stdout)
-    serving = [*command, "serve", *PORTS, "--data", folder / "data", "--set", f"admin.token={ADMIN_TOKEN}"]
-    serving += ["--dispatch", "--set", "dispatch.address=127.0.0.1:0"]
-    node = subprocess.Popen(serving, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=follow_parent())
-    with node, contextlib.closing(node.stdout or pytest.fail()) as lines:
+    words = [*command, "serve", *PORTS, "--data", folder / "data", "--set", f"admin.token={ADMIN_TOKEN}"]
+    words += ["--dispatch", "--set", "dispatch.address=127.0.0.1:0", *more]
+    node = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, preexec_fn=follow_parent())
+    private, _ = make_keys("ed25519")
+    (folder / "dkim").write_bytes(private)
+    zone = make_zone(make_dkim_record(read_dkim_key(str(folder / "dkim"))))
+    with node, contextlib.closing(node.stdout or pytest.fail()) as lines, dns_server(zone) as dns:
         try:
             ports = dict(word.split(b"=", 1) for word in lines.readline().split()[1:])
             found = Place(
@@ -143,6 +175,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
                 ports[b"admin"].decode(),
                 dispatch := f"http://{ports[b'dispatch'].decode()}",
                 send(dispatch, folder / "data/dispatch/admin.key"),
+                dns,
             )
             publish(found.server, "/café")
             yield found
@@ -243,6 +276,17 @@ WAITING: dict[str, tuple[tuple[str, ...], str]] = {
 GOOD_ORDER = {"tail", *SERVING}  # ^C is how they are meant to end
 
 
+def heed_interrupts() -> Callable[[], None]:
+    """Whoever starts the tests in the background of a shell has them ignore interrupts, and so their children."""
+    follow = follow_parent()
+
+    def begin() -> None:
+        follow()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return begin
+
+
 @pytest.mark.parametrize("name", WAITING)
 def test_an_interrupt_ends_whatever_waits_at_once(name: str, place: Place, tmp_path: Path) -> None:
     words, sign = WAITING[name]
@@ -251,7 +295,7 @@ def test_an_interrupt_ends_whatever_waits_at_once(name: str, place: Place, tmp_p
         names = {"server": place.server, "silent": f"127.0.0.1:{silent.getsockname()[1]}", "fifo": tmp_path / "fifo"}
         command = [sys.executable, "-m", "godwit", *name.split(), *(word.format(**names) for word in words)]
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=follow_parent()) as process:
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=heed_interrupts()) as process:
             output = b""
             if sign == "accept":
                 stack.enter_context(silent.accept()[0])

@@ -112,7 +112,7 @@ def command_of(read: dict[str, Any]) -> Command | None:
             ack = Ack(read["ack"]) if "ack" in read else None
             options = (read.get("key"), read.get("reply_to"), read.get("retain"), read.get("guaranteed", True), ack)
             numbered = (read.get("number"), read.get("floor", 0), read.get("again", False))
-            draft = Draft(subject, kind, content, *options, read.get("merge"), is_removal)
+            draft = Draft(subject, kind, content, *options, read.get("merge"), fields_of(read), is_removal)
             return Publish(id, draft, False, *numbered)
         case {"ping": True}:
             return Ping(id)
@@ -121,6 +121,11 @@ def command_of(read: dict[str, Any]) -> Command | None:
         case {"unwatch": selector}:
             return Unwatch(id, selector)
     return None
+
+
+def fields_of(read: dict[str, Any]) -> dict[str, str | bytes | None]:
+    decoded = {name: base64.b64decode(value) for name, value in read.get("fields_bytes", {}).items()}
+    return {**read.get("fields", {}), **decoded}
 
 
 def content_of(read: dict[str, Any]) -> tuple[Kind, bytes]:

@@ -14,9 +14,9 @@ from playwright.async_api import Page, expect
 from godwit import testing
 from godwit.client import Client
 from godwit.engine import Draft
+from tests.browser.axe import find_faults
 from tests.console.test_console import PAGES, open_page
 
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 LOOKS = {
     "light": {"color_scheme": "light", "width": 1280, "height": 860},
     "dark": {"color_scheme": "dark", "width": 1280, "height": 860},
@@ -28,13 +28,6 @@ KEPT = {
     "phone": ("overview", "subject"),
 }
 PLACES = {name: name for name in PAGES} | {"subject": "subject?name=/stocks/ibm"}
-
-
-async def find_faults(page: Page) -> list[str]:
-    found = await page.evaluate("rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})", RULES)
-    return [
-        f"{one['id']}: {json.dumps([node['html'][:160] for node in one['nodes']][:3])}" for one in found["violations"]
-    ]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +47,6 @@ async def test_axe_finds_no_fault_on_any_page(page: Page, root: Path, tmp_path: 
     async with testing.node(settings) as node, Client(node.url) as client, client.subscribe("/stocks/*") as listening:
         await listening.joined()
         working = asyncio.create_task(work(node, 100_000 if is_kept else 1_000))
-        axe = (root / "console/node_modules/axe-core/axe.min.js").read_text()
         try:
             for name, place in PLACES.items():
                 await open_page(page, node, place)
@@ -62,8 +54,7 @@ async def test_axe_finds_no_fault_on_any_page(page: Page, root: Path, tmp_path: 
                 await page.wait_for_timeout(
                     25_000 if is_kept and name == "overview" else 1_500
                 )  # charts are drawn as time goes
-                await page.evaluate(axe)  # what is evaluated is not held by the page's policy
-                assert not await find_faults(page), (look, name)
+                assert not await find_faults(page, root), (look, name)
                 if not is_kept or name in KEPT[look]:
                     await page.screenshot(path=folder / f"{name}-{look}.png")
         finally:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.console.test_access import LOOKS, find_faults
+from tests.browser.axe import find_faults
+from tests.console.test_access import LOOKS
 
 KEPT = ("light", "dark")
 
@@ -25,8 +26,7 @@ async def test_the_report_can_be_read_by_everybody(page: Page, root: Path, tmp_p
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
         "it is wider than the window"
     )
-    await page.evaluate((root / "console/node_modules/axe-core/axe.min.js").read_text())
-    assert not await find_faults(page), look
+    assert not await find_faults(page, root), look
     is_kept = os.environ.get("KEEP_SCREENSHOT") and look in KEPT
     end = await page.locator("div.charts").bounding_box()
     assert end is not None

@@ -26,6 +26,8 @@ class Running:
     node_url: str
     key: str
     http: aiohttp.ClientSession
+    part: DispatchPart | None = None
+    mqtt: str = ""
 
     async def api(self, method: str, path: str, body: Any = None, *, key: str | None = None, **headers: str) -> Any:
         fields = {"Authorization": f"Bearer {self.key if key is None else key}", **headers}
@@ -52,7 +54,7 @@ async def running(folder: Path, settings: dict[str, Any] | None = None) -> Async
         address = await part.start(listeners.client)
         key = (folder / "dispatch" / "admin.key").read_text("ascii")
         async with aiohttp.ClientSession() as http:
-            yield Running(f"http://{address}", f"ws://{listeners.client}", key, http)
+            yield Running(f"http://{address}", f"ws://{listeners.client}", key, http, part, str(listeners.mqtt))
     finally:
         await part.stop()
         await node.stop()

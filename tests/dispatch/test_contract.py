@@ -44,6 +44,8 @@ async def test_every_answer_is_one_that_the_document_allows(
         run = await asyncio.create_subprocess_exec(
             *(program, "run", f"{both.url}/v1/openapi.json", "--phases", phases, "-n", str(examples)),
             *("-H", f"Authorization: Bearer {key}", "--exclude-checks", NOT_CHECKED, "--no-color", "--seed", "1"),
+            # Names that have a pattern and are not dots are found slowly, on a busy machine very slowly.
+            "--suppress-health-check=filter_too_much,too_slow",
             cwd=tmp_path,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

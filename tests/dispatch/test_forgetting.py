@@ -7,7 +7,8 @@ import sqlite3
 from pathlib import Path
 
 from tests.dispatch.conftest import Running, running
-from tests.dispatch.test_email import Server, mailing, wait_for_state
+from tests.dispatch.email.test_email import Server, mailing, wait_for_state
+from tests.dispatch.inbox.test_python_inbox import device, until
 from tests.dispatch.test_inbox import wait_for
 
 DEADLINE_S = 60
@@ -64,13 +65,36 @@ async def test_old_notifications_go_with_all_that_belongs_to_them(tmp_path: Path
         await send_short(both, "n2")
         while not (told := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
             pass
-        assert told["items"][0]["at"].endswith(".2"), "a SEQ is never used again"
+        assert told["items"][0]["at"].endswith(".3"), "a SEQ is never used again, and the removal took one"
         while (await both.api("GET", "/v1/notifications/n2"))[0] == 200:
             pass
     database = sqlite3.connect(tmp_path / "dispatch" / "dispatch.sqlite")
     for table in ("notification", "job", "delivery", "delivery_count", "item"):
         assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
     database.close()
+
+
+async def test_an_open_list_loses_an_item_that_is_too_old(tmp_path: Path, runtime: Path) -> None:
+    settings = {"dispatch_limits": {"retention_ms": 2_000, "sweep_ms": 100}}
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path, settings) as both:
+        await both.api("PUT", "/v1/receivers/ann", {})
+        async with device(both) as inbox:
+            await send_short(both, "n1")
+            await until(inbox, ["n1"], 1)
+            await until(inbox, [], 0)
+
+
+async def test_an_open_list_loses_the_oldest_item_of_a_full_inbox(tmp_path: Path, runtime: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path, {"dispatch_limits": {"inbox_items_max": 10}}) as both:
+        await both.api("PUT", "/v1/receivers/ann", {})
+        async with device(both) as inbox:
+            names = [f"n{number}" for number in range(12)]
+            for name in names[:11]:
+                await both.api("PUT", f"/v1/notifications/{name}", HI)
+                await wait_for(both, name)
+            await until(inbox, names[10:0:-1], 10)
+            await both.api("PUT", f"/v1/notifications/{names[11]}", {**HI, "collapse_key": "k"})
+            await until(inbox, names[11:1:-1], 10)
 
 
 async def send_short(both: Running, name: str) -> None:

@@ -8,10 +8,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from godwit.dispatch.api.rates import AcceptRates
 from godwit.dispatch.errors import RequestRefused
-from godwit.dispatch.model import Options, Quotas
-from godwit.dispatch.stores.sqlite import accept, contents, jobs, receivers, retention, tenants
+from godwit.dispatch.model import Options, Outcome, Quotas, State, Step
+from godwit.dispatch.stores.sqlite import accept, contents, fanout, jobs, receivers, retention, steps, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
 from godwit.dispatch.stores.sqlite.schema import TABLES
 from tests.dispatch.conftest import Running, running
@@ -69,9 +71,10 @@ async def test_a_write_beyond_a_quota_is_refused_and_harms_no_other_tenant(dispa
         assert (await dispatch.api("POST", "/v1/notifications", cid, key=key))[1]["code"] == 4330
         assert (await dispatch.api("GET", "/v1/receivers/cid", key=key))[0] == 404, "what was refused changed nothing"
         await dispatch.api("PUT", "/v1/notifications/n2", HI, key=key)
-        for name in ("n1", "n2"):
-            while (await dispatch.api("GET", f"/v1/notifications/{name}", key=key))[1]["state"] != "settled":
+        for name in ("n1", "n2"):  # also on channels of which nobody has an address, although the day is used up
+            while (told := (await dispatch.api("GET", f"/v1/notifications/{name}", key=key))[1])["state"] != "settled":
                 pass
+            assert told["counts"] == {"inbox": {"sent": 1}}
         assert (await dispatch.api("PUT", "/v1/notifications/n3", HI, key=key))[1]["code"] == 4330
         _, told = await dispatch.api("GET", "/v1/tenants/shop", key=key)
         assert told["usage"] == {"receivers": 1, "stored_bytes": 44, "deliveries_today": 2}
@@ -184,6 +187,33 @@ def test_deliveries_beyond_the_days_quota_wait_for_the_next_day() -> None:
         assert database.execute("SELECT count(*) FROM delivery").fetchone() == (made,)
 
 
+def test_the_next_step_of_a_policy_waits_for_the_next_day_of_the_quota() -> None:
+    database = open_store(deliveries_per_day=1)
+    receivers.put_receiver(database, "t", "ann", b"{}", 1)
+    receivers.put_address(database, "t", "ann", "w", "webhook", "https://a.example/")
+    receivers.put_address(database, "t", "ann", "m", "email", "ann@mail.example")
+    options = Options(steps=(Step("webhook"), Step("email")))
+    accept.accept(database, Draft("t", "n", b"f", b"{}", ("ann",), (), True, 10**13, options=options), NOW_MS)
+    channels = ["webhook", "email"]
+    accept.route(database, channels, NOW_MS, 9)
+    job = jobs.claim_job(database, "webhook", "t", NOW_MS, 1_000)
+    assert job is not None
+    page = jobs.read_page(database, job, 100, NOW_MS)
+    [key] = jobs.commit_page(database, job, page, NOW_MS + 1_000, NOW_MS) or ()
+    [shipment] = fanout.claim_due(database, "webhook", NOW_MS + 2_000, NOW_MS + 9_000, 9, ())
+    fanout.advance(database, [], [shipment], [], NOW_MS + 2_000, NOW_MS + 9_000)
+    failed = Outcome(key, 1, State.FAILED, reason="content")
+    fanout.advance(database, [failed], [], [], NOW_MS + 3_000, NOW_MS + 9_000)
+    late = tenants.next_day_ms(NOW_MS)
+    for now_ms, made in ((NOW_MS + 4_000, ["webhook"]), (late - 1, ["webhook"]), (late, ["email", "webhook"])):
+        for _ in range(3):
+            steps.advance_routes(database, channels, now_ms, 9)
+        assert [row[0] for row in database.execute("SELECT channel FROM delivery ORDER BY channel")] == made
+    found = tenants.read_tenant(database, "t", late)
+    assert found is not None and found[1].deliveries_today == 1, "the second delivery is of the second day"
+    assert database.execute("SELECT state FROM delivery WHERE channel = 'webhook'").fetchone() == (int(State.FAILED),)
+
+
 def test_old_versions_of_a_template_go() -> None:
     database = open_store()
     for number in range(contents.VERSIONS_MAX + 5):
@@ -204,3 +234,46 @@ def test_the_receiver_of_an_address_goes_with_its_last_notification() -> None:
             pass
         assert database.execute("SELECT count(*) FROM receiver").fetchone() == (left,)
         assert database.execute("SELECT count(*) FROM address").fetchone() == (left,)
+
+
+def test_a_job_goes_on_after_the_days_quota_as_far_as_nobody_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accept, "LOOKED_AT_MAX", 0)  # as with more receivers than routing looks at
+    database = open_store(deliveries_per_day=1)
+    for name in ("a", "b", "c", "d"):
+        receivers.put_receiver(database, "t", name, b"{}", 1)
+    receivers.put_address(database, "t", "c", "w", "webhook", "https://a.example/")
+    for name, names in (("used", ("a",)), ("some", ("a", "b", "c", "d")), ("none", ("a", "b", "d"))):
+        draft = Draft("t", name, b"f", b"{}", names, (), False, NOW_MS + 10**9)
+        if name != "used":  # accepted before the day was used up
+            accept.accept(database, draft, NOW_MS)
+            accept.route(database, ("webhook",), NOW_MS, 9)
+        else:
+            first = draft
+    database.execute("UPDATE tenant SET deliveries = 1, day = ?", (NOW_MS // tenants.DAY_MS,))
+    assert accept.accept(database, first, NOW_MS).quota
+    while job := jobs.claim_job(database, "webhook", None, NOW_MS, 1_000):
+        page = jobs.read_page(database, job, 500, NOW_MS)
+        assert jobs.commit_page(database, job, page, NOW_MS, NOW_MS) == ()
+    shown = "SELECT id, is_done, cursor, lease_end_ms FROM job JOIN notification USING (nid) ORDER BY id"
+    assert database.execute(shown).fetchall() == [("none", 1, 4, 0), ("some", 2, 2, tenants.next_day_ms(NOW_MS))]
+    tomorrow = NOW_MS + tenants.DAY_MS
+    job = jobs.claim_job(database, "webhook", "t", tomorrow, 1_000)
+    assert job is not None
+    assert jobs.commit_page(database, job, jobs.read_page(database, job, 500, tomorrow), tomorrow, tomorrow)
+
+
+def test_jobs_that_wait_for_the_next_day_cost_the_claims_of_others_nothing() -> None:
+    def count_steps(waiting: int) -> tuple[int, int]:
+        database = open_store(deliveries_per_day=1)
+        rows = [(nid, "webhook", "t", 0, 0, tenants.next_day_ms(NOW_MS), 2, 2, 0) for nid in range(1, waiting + 1)]
+        database.executemany("INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        steps = []
+        for tenant in ("t", None):
+            ticks: list[int] = []
+            database.set_progress_handler(lambda ticks=ticks: ticks.append(1), 1)
+            assert jobs.claim_job(database, "webhook", tenant, NOW_MS, 1_000) is None
+            database.set_progress_handler(None, 1)
+            steps.append(len(ticks))
+        return steps[0], steps[1]
+
+    assert count_steps(3) == count_steps(3_000)

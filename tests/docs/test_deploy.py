@@ -69,15 +69,21 @@ def test_the_container_file_names_only_what_is_there(root: Path) -> None:
     text = (root / "deploy/Containerfile").read_text()
     assert text.count("FROM ") == 2
     assert os.access(root / "deploy/wheel", os.X_OK)
-    command = re.search(r"^CMD (\[.*\])$", text, re.MULTILINE)
-    entry = re.search(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)
-    assert command and entry
-    words = [*json.loads(entry.group(1))[1:], *json.loads(command.group(1))]
     from godwit.cli import godwit
 
-    serve = godwit.get_command(godwit.make_context("godwit", [], resilient_parsing=True), words[0])
-    assert serve is not None
-    serve.make_context("serve", words[1:])
+    for words in (read_line(text, "ENTRYPOINT"), read_line(text, "HEALTHCHECK CMD")):
+        command = godwit.get_command(godwit.make_context("godwit", [], resilient_parsing=True), words[1])
+        assert command is not None
+        command.make_context(words[1], words[2:])
+
+
+def test_a_flag_on_the_containers_command_line_keeps_its_other_settings(root: Path) -> None:
+    """What follows the image's name replaces CMD, so that no default may stand there."""
+    text = (root / "deploy/Containerfile").read_text()
+    assert not re.search(r"^CMD ", text, re.MULTILINE)
+    config = build_config({}, read_variables(text), {"admin.address": "0.0.0.0:8801"})
+    assert (str(config.admin.address), str(config.client.address)) == ("0.0.0.0:8801", "0.0.0.0:8800")
+    assert config.node.data_directory == "/var/lib/godwit"
 
 
 def test_the_extra_that_brings_the_pipelines_takes_the_version_that_is_here(root: Path) -> None:
@@ -86,29 +92,6 @@ def test_the_extra_that_brings_the_pipelines_takes_the_version_that_is_here(root
     )
     [needed] = map(Requirement, node["project"]["optional-dependencies"]["pipelines"])
     assert needed.name == pipelines["project"]["name"] and pipelines["project"]["version"] in needed.specifier
-
-
-@pytest.fixture(scope="module")
-def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `deploy/wheel` makes of a clean clone, as the first stage of the container file does."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    subprocess.run(["git", "clone", "--quiet", str(root), str(source)], check=True)
-    for changed in ("deploy/wheel", "pyproject.toml"):  # also before it is committed
-        shutil.copy(root / changed, source / changed)
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(root / "target")}
-    subprocess.run(["deploy/wheel", folder / "wheels"], cwd=source, env=environment, check=True, timeout=1_500)
-    [made] = (folder / "wheels").glob("godwit-*.whl")
-    return made
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel in it, as the second stage makes it."""
-    folder = tmp_path_factory.mktemp("opt") / "godwit"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    subprocess.run([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
-    return folder
 
 
 @pytest.mark.long
@@ -132,12 +115,14 @@ async def test_the_steps_of_the_container_file_make_a_node_that_serves_its_conso
 ) -> None:
     """With the container's own arguments; no engine for containers is needed."""
     text = (ROOT / "deploy/Containerfile").read_text()
-    words = [word for name in ("ENTRYPOINT", "CMD") for word in json.loads(read_line(text, name))]
-    assert words[0] == "/opt/godwit/bin/godwit"
+    serve, health = read_line(text, "ENTRYPOINT"), read_line(text, "HEALTHCHECK CMD")
+    assert {serve[0], health[0]} == {"/opt/godwit/bin/godwit"}
     fitted = {"0.0.0.0:8800": "127.0.0.1:0", "127.0.0.1:8801": "127.0.0.1:0", "/var/lib/godwit": str(tmp_path / "data")}
-    serve = [str(installed / "bin/godwit"), *(fitted.get(word, word) for word in words[1:])]
+    variables = {name: fitted[value] for name, value in read_variables(text).items()}
+    program, inside = str(installed / "bin/godwit"), {**os.environ, **variables}
     node = await asyncio.create_subprocess_exec(
-        *serve,
+        *(program, *serve[1:], "--admin", "localhost:0"),
+        env=inside,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=tmp_path,
@@ -148,23 +133,30 @@ async def test_the_steps_of_the_container_file_make_a_node_that_serves_its_conso
             assert node.stdout is not None
             admin = re.search(r"admin=(\S+)", (await node.stdout.readline()).decode())
             assert admin is not None
-            health = re.search(r"urlopen\('http://127.0.0.1:8801(\S+)'", text)
-            assert health is not None
-            answer = await page.request.get(f"http://{admin.group(1)}{health.group(1)}")
-            assert answer.ok
+            check = await asyncio.create_subprocess_exec(program, *health[1:], env=inside, cwd=tmp_path)
+            assert await check.wait() == 0
             await page.goto(f"http://{admin.group(1)}/")
             await expect(page.locator("#condition")).to_have_text("ready", timeout=30_000)
             await expect(page.locator(".chart canvas").first).to_be_visible(timeout=30_000)
-            assert (tmp_path / "data").is_dir()
             node.terminate()  # STOPSIGNAL
             assert await wait_for_end(node) == 0
+            check = await asyncio.create_subprocess_exec(
+                program, *health[1:], env=inside, stderr=asyncio.subprocess.DEVNULL
+            )
+            assert await check.wait() == 1
     finally:
         if node.returncode is None:
             node.kill()
             await wait_for_end(node)
 
 
-def read_line(text: str, name: str) -> str:
+def read_line(text: str, name: str) -> list[str]:
     found = re.search(rf"^{name} (\[.*\])$", text, re.MULTILINE)
     assert found is not None
-    return found.group(1)
+    words: list[str] = json.loads(found.group(1))
+    return words
+
+
+def read_variables(text: str) -> dict[str, str]:
+    """What ENV sets for the node."""
+    return dict(re.findall(r"(GODWIT_\w+)=(\S+)", text))

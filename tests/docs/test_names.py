@@ -18,8 +18,8 @@ SECTIONS = {key.split(".")[0] for key in OPTIONS}
 SETTING = re.compile(rf"({'|'.join(sorted(SECTIONS))})\.([a-z_0-9]+)(?: = .+)?")
 OTHERS = {"journal.fail_on_data_loss"}
 """Settings of the pipelines, whose own tests hold them."""
-OUTSIDE = ("refresh_ms_min", "keys_age_ms_max", "delay_ms_max", "nf_conntrack_max", "mqtt_owed_max")
-"""An issuer's, a workload's and the kernel's."""
+OUTSIDE = ("refresh_ms_min", "keys_age_ms_max", "delay_ms_max", "nf_conntrack_max", "mqtt_owed_max", "batch_bytes_max")
+"""An issuer's, a workload's, the kernel's and a pattern's."""
 FORMATS = ("godwit_delta", "godwit_publish")
 """Of Spark."""
 
@@ -57,6 +57,10 @@ def test_every_metric_named_is_one() -> None:
     known = {name for name, *_ in list_metrics()}
     known |= {name + "_total" for name in known}
     named = {(str(path), name) for path in TEXTS for name in re.findall(r"\bgodwit_[a-z_]+", read(path))}
-    named = {(path, name) for path, name in named if not name.startswith(("godwit_pipelines", *FORMATS))}
+    named = {
+        (path, name)
+        for path, name in named
+        if not name.startswith(("godwit_pipelines", "godwit_server", "godwit_client", *FORMATS))
+    }
     assert len(named) > 10
     assert not {(path, name) for path, name in named if name not in known and not name.endswith("_")}

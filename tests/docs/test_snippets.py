@@ -16,9 +16,13 @@ from godwit import testing
 from godwit.cli import godwit
 from godwit.client import Client, SessionClosed
 from godwit.plan.workload import read_workload
-from tests.architecture.source import ROOT, kept_files, read
+from tests.architecture.source import ROOT, is_generated, kept_files, read
 
-TEXTS = [path for path in kept_files() if path.suffix == ".md" and path.parts[0] in ("docs", "README.md")]
+TEXTS = [
+    path
+    for path in kept_files()
+    if path.suffix == ".md" and path.parts[0] in ("docs", "README.md") and not is_generated(path)
+]
 COMMAND = re.compile(r"^(?:    |\t)(?:[A-Z_]+=\S+ )*(?:\S*/bin/)?godwit ([a-z].*)$", re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -34,9 +34,9 @@ class Nursery:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
-    async def start(self, settings: Mapping[str, object]) -> Born:
-        """Begins a node with these settings; returns when it listens."""
-        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    async def start(self, settings: Mapping[str, object], flags: Sequence[str] = ()) -> Born:
+        """Begins a node with these settings and flags; returns when it listens."""
+        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")] + [*flags]
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(words).encode() + b"\n")
         async with asyncio.timeout(START_TIMEOUT_S):

@@ -32,7 +32,7 @@ async def main():
 asyncio.run(main())
 """
 NODE = f"""
-import {{ Client, PositionFile, PositionFileHeld }} from {json.dumps((ROOT / "client/src/node.js").as_uri())};
+import {{ Client, PositionFile, PositionFileHeld }} from {json.dumps((ROOT / "clients/javascript/src/node.js").as_uri())};
 const [url, path] = process.argv.slice(1);
 const log = {{ info() {{}}, warn() {{}}, error() {{}} }};
 const client = new Client(url, {{ log, positions: new PositionFile(path) }});

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from godwit.client import Ack, Client, Message, PositionFile, Settings, Subscription
+from godwit.client import Ack, Client, JsonText, Message, PositionFile, Settings, Subscription
 from godwit.client.codec.encodings import EncodingName
 from tests.faults.cutting_proxy import CuttingProxy
 from tests.node_process import NodeProcess, start_node
@@ -153,6 +153,7 @@ class Scene:
             "joined": lambda: self.subscriptions[name].joined(),
             "publish": lambda: self.clients[name].publish("/a", 1),
             "publish_large": lambda: self.clients[name].publish("/large", "x" * (step["megabytes"] << 20)),
+            "publish_json": lambda: self._publish_json(step),
             "subscribe": lambda: self.clients[name].subscribe("/fails"),
             "set_token": lambda: self.clients[name].set_token("token"),
             "request": lambda: self.clients[name].request("/nobody", 1, timeout_ms=50),
@@ -160,6 +161,15 @@ class Scene:
         with pytest.raises(Exception) as told:
             await calls[step["fails"]]()
         assert type(told.value).__name__ == step["error"]
+
+    async def _publish_json(self, step: dict[str, Any]) -> None:
+        client = self.clients[step["of"]]
+        numbers = range(step["from"], step["upto"])
+        publishing = asyncio.gather(*(client.publish(step["beside"], number) for number in numbers))
+        try:
+            await client.publish("/unreadable", JsonText(step["json"]))
+        finally:
+            assert all(each.position for each in await publishing)
 
     async def counts(self, step: dict[str, Any]) -> None:
         counts = self.subscriptions[step["counts"]].counts

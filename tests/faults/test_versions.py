@@ -108,9 +108,9 @@ async def test_javascript_client_by_each_version_of_node(major: int, tmp_path: P
     if fetched.returncode or not node.exists():
         pytest.skip(f"Node {major} cannot be fetched: {fetched.stderr.strip()[-200:]}")
     folders = ("shell", "session", "places", "transport", "faults")
-    suites = sorted(path for name in folders for path in (ROOT / "client/tests" / name).glob("*.test.js"))
+    suites = sorted(path for name in folders for path in (ROOT / "clients/javascript/tests" / name).glob("*.test.js"))
     assert suites
     words = ("--expose-gc", "--test", *suites)
     environment = {**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ['PATH']}", "LONG": ""}
-    ended = await asyncio.to_thread(run, node, *words, cwd=ROOT / "client", env=environment)
+    ended = await asyncio.to_thread(run, node, *words, cwd=ROOT / "clients/javascript", env=environment)
     assert ended.returncode == 0, ended.stdout[-4_000:]

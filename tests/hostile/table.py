@@ -1,6 +1,6 @@
-"""The table of hostile inputs: which tests name each of the 72 cases, and docs/guides/security.md's table of them.
+"""The table of hostile inputs: which tests name each of the 72 cases, and docs/security/hostile-inputs.md's table of them.
 
-python -m tests.hostile.table       writes the table into the guide
+python -m tests.hostile.table       writes it, and matrix.py's table of hostile extensions, into the guide
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import matrix
+
 ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).with_name("cases.toml")
-GUIDE = ROOT / "docs" / "guides" / "security.md"
+GUIDE = ROOT / "docs" / "security" / "hostile-inputs.md"
 BEGIN, END = "<!-- hostile inputs: written by tests/hostile/table.py -->", "<!-- end of hostile inputs -->"
-FOLDERS = ("tests", "core/tests", "engine/tests", "client/tests")
+FOLDERS = ("tests", "core/tests", "engine/tests", "clients/javascript/tests")
 _NAMED = re.compile(r"\b(?:def |fn )(?:test_)?(?:case_)?(\d{1,2})_[a-z]\w*|[\"']case (\d{1,2}), ")
 """Numbers that numbers follow are of the standards' statements."""
 
@@ -39,7 +41,7 @@ def find_tests() -> Mapping[int, list[str]]:
 def _list_files() -> Iterator[Path]:
     for folder in FOLDERS:
         for file in sorted((ROOT / folder).rglob("*")):
-            if file.suffix in (".py", ".rs", ".js", ".mjs") and "node_modules" not in file.parts:
+            if file.suffix in (".py", ".rs", ".js", ".mjs") and not {"node_modules", "dispatch"} & set(file.parts):
                 yield file
 
 
@@ -56,10 +58,15 @@ def render_table() -> str:
 
 
 def put_table(text: str) -> str:
-    """The guide with the table as it is now."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + render_table() + after
+    """The guide with both tables as they are now."""
+    text = _put(text, BEGIN, render_table(), END)
+    return _put(text, matrix.BEGIN, matrix.render_matrix(), matrix.END)
+
+
+def _put(text: str, begin: str, table: str, end: str) -> str:
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return before + table + after
 
 
 if __name__ == "__main__":

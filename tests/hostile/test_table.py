@@ -1,5 +1,6 @@
 """Every hostile input has a test that names it, or a reason; the guide shows exactly that."""
 
+from tests.hostile import matrix
 from tests.hostile.table import BEGIN, GUIDE, find_tests, put_table, read_cases
 
 
@@ -19,4 +20,4 @@ def test_no_test_names_a_case_that_is_none() -> None:
 
 def test_the_guide_shows_them_as_they_are() -> None:
     text = GUIDE.read_text("utf-8")
-    assert BEGIN in text and put_table(text) == text, "run python -m tests.hostile.table"
+    assert BEGIN in text and matrix.BEGIN in text and put_table(text) == text, "run python -m tests.hostile.table"

@@ -16,6 +16,7 @@ import pytest_asyncio
 from godwit import testing
 from tests.hostile.peer import DEADLINE_S, UPGRADE, Peer, frame
 from tests.node_process import NodeProcess, running_node
+from tests.waiting import until
 
 SECRET = "s" * 64
 ISSUER = "https://login.example"
@@ -147,6 +148,7 @@ async def test_22_commands_before_a_login_end_the_connection_and_so_does_waiting
                 assert await peer.end() == 4001
         async with Peer.live(node.client.host, node.client.port) as silent:
             assert await silent.end() == 4001
+        await until(lambda: [row["code"] for row in node.node.refusals.list()] == [4001] * 4)
 
 
 async def test_23_after_a_tokens_end_nothing_more_is_delivered(tmp_path: Any) -> None:

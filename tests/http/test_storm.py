@@ -21,7 +21,7 @@ STORM = 300
 
 
 @asynccontextmanager
-async def crowd(node: NodeProcess, count: int) -> AsyncIterator[list[RawClient]]:
+async def connected_clients(node: NodeProcess, count: int) -> AsyncIterator[list[RawClient]]:
     clients = [raw_client(node.url) for _ in range(count)]
     opened = await asyncio.gather(*(client.__aenter__() for client in clients))
     try:
@@ -64,7 +64,7 @@ def refused(node: NodeProcess, name: str) -> int:
 async def test_67_the_limit_of_connections_is_the_nodes_and_old_clients_are_unharmed(driver: str) -> None:
     limit = 40
     settings = {"limits.connections_max": limit, "node.shards": 4, "node.driver": driver}
-    async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, crowd(node, limit) as clients:
+    async with asyncio.timeout(DEADLINE_S), running_node(settings) as node, connected_clients(node, limit) as clients:
         assert [(await client.ask({"id": 1, "ping": True}))["ok"] for client in clients] == ["pong"] * limit
         assert not any(await asyncio.gather(*(knock(node) for _ in range(STORM))))
         listener, publisher = clients[0], clients[-1]
@@ -95,7 +95,7 @@ async def test_67_operators_are_answered_in_a_storm_where_descriptors_are_left_f
         async with (
             asyncio.timeout(DEADLINE_S),
             running_node(settings, log=errors.fileno(), before=few) as node,
-            crowd(node, most) as clients,
+            connected_clients(node, most) as clients,
         ):
             assert [(await client.ask({"id": 1, "ping": True}))["ok"] for client in clients] == ["pong"] * most
             assert not any(await asyncio.gather(*(knock(node) for _ in range(STORM))))

@@ -23,6 +23,7 @@ from godwit.client import (
     Status,
 )
 from godwit.client.codec.encodings import EncodingName
+from godwit.codes import Code
 
 QUICK = Settings(reconnect_first_ms=4, reconnect_max_ms=40)
 DEADLINE_S = 20
@@ -103,7 +104,7 @@ async def test_a_removed_snapshot_is_told_and_gone(client: Client) -> None:
     removed = await client.remove_snapshot("/a/b")
     [message] = await take(live, 1)
     assert message.is_removal and (message.position, message.content) == (removed.position, b"")
-    with pytest.raises(CommandRefused, match="SnapshotMissing"):
+    with pytest.raises(CommandRefused, check=lambda error: error.code == Code.SNAPSHOT_MISSING):
         await client.remove_snapshot("/a/b")
 
 
@@ -168,7 +169,7 @@ async def test_same_key_is_one_message(client: Client) -> None:
     first = await client.publish("/a/b", 1, key="k" * 16)
     second = await client.publish("/a/b", 1, key="k" * 16)
     assert (second.position, second.is_duplicate) == (first.position, True)
-    with pytest.raises(CommandRefused, match="4117"):
+    with pytest.raises(CommandRefused, check=lambda error: error.code == Code.KEY_CONFLICT):
         await client.publish("/a/b", 2, key="k" * 16)
 
 
@@ -200,9 +201,9 @@ async def test_watch_tells_who_listens(client: Client, node: testing.RunningNode
 
 
 async def test_what_the_node_refuses_is_raised_where_it_was_asked(client: Client) -> None:
-    with pytest.raises(CommandRefused, match="4118"):
+    with pytest.raises(CommandRefused, check=lambda error: error.code == Code.ACK_UNAVAILABLE):
         await client.publish("/a/b", 1, ack="disk")  # type: ignore[arg-type]  # a plain word does as well
-    with pytest.raises(CommandRefused, match="4101"):
+    with pytest.raises(CommandRefused, check=lambda error: error.code == Code.SUBJECT_INVALID):
         await client.publish("/$node/x", 1)
 
 

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 
 from godwit import testing
-from godwit.client import Client, ClientClosed, Subscription, Watch
+from godwit.client import Client, ClientClosed, Settings, Subscription, Watch
+from godwit.client.codec.encodings import EncodingName
 
 PAIRS = 1_000
 DEADLINE_S = 60
@@ -64,6 +65,20 @@ async def test_closed_and_subscribed_again_in_one_step_is_served(node: testing.R
             assert (await anext(subscription)).json() == number
             await reader
         assert subscription.counts["missing"] == 0
+
+
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_what_nobody_read_does_not_hold_up_close(
+    node: testing.RunningNode, monkeypatch: pytest.MonkeyPatch, encoding: EncodingName
+) -> None:
+    """The node's last word stands behind messages that were sent before, on a socket that is not read."""
+    monkeypatch.setattr("godwit.client.connection.CLOSE_TIMEOUT_S", 10 * DEADLINE_S)
+    async with asyncio.timeout(DEADLINE_S), Client(node.url) as publisher:
+        client = await Client(node.url, encoding=encoding, settings=Settings(items_max=10)).__aenter__()
+        await client.subscribe("/flood", snapshot=False).joined()
+        for _ in range(20):
+            await asyncio.gather(*(publisher.publish("/flood", "x" * 1_000) for _ in range(100)))
+        await client.close()
 
 
 async def test_watches_that_were_closed_leave_nothing(node: testing.RunningNode) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 DASHBOARD = Path("monitoring/grafana/godwit.json")
-TSC = Path("client/node_modules/typescript/bin/tsc")
+TSC = Path("clients/javascript/node_modules/typescript/bin/tsc")
 SCHEMA = Path("console/node_modules/@grafana/schema")
 PANELS = "@grafana/schema/dist/esm/raw/composable"
 HEAD = f"""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -13,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from godwit.cli.journal import count_bytes, journal
-from godwit.client import Client, Message, Status
-from godwit.model import Ack
+from godwit.client import Client, Gap, Message, Status
+from godwit.model import Ack, GapReason, Position
 from tests.faults.ways import QUICK
-from tests.node_process import running_node
+from tests.node_process import NodeProcess, running_node
 
 DEADLINE_S = 60
 ROOM_BYTES = 1 << 20
@@ -66,6 +68,11 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
         sealed.write_bytes(bytes(content[:length]))
         cut = CliRunner().invoke(journal, ["check", str(tmp_path)])
         assert cut.exit_code == 1 and f"messages/{sealed.name}: " in cut.output and said in cut.output, cut.output
+    there = len(list(sealed.parent.parent.glob("*/*.arrow"))) - 1
+    sealed.unlink()
+    gone = CliRunner().invoke(journal, ["check", str(tmp_path)])
+    assert gone.exit_code == 1 and f"messages/{sealed.name}: missing with " in gone.output
+    assert f"\n{there} segments, " in gone.output, "what is missing is not counted"
     manifest = tmp_path / "journal/messages/manifest.json"
     for text, said in (
         ("{", "manifest.json: cannot be read"),
@@ -133,3 +140,71 @@ async def test_a_data_directory_whose_journal_cannot_be_opened_is_named_before_a
         said, error = await process.communicate()
     assert process.returncode == 2 and not said
     assert f"node.data_directory: '{tmp_path}' cannot be used" in error.decode()
+
+
+@asynccontextmanager
+async def a_run(folder: Path, published: int) -> AsyncIterator[tuple[NodeProcess, list[Position]]]:
+    """A node in this directory that has accepted so many messages more, and is killed in the end."""
+    async with running_node({"node.data_directory": folder, "node.shards": 1}) as node:
+        async with Client(node.url, settings=QUICK) as client:
+            places = [await client.publish("/a", {"n": n}, ack=Ack.DISK) for n in range(published)]
+        yield node, [place.position for place in places if place.position is not None]
+        await node.kill()
+
+
+async def resume(node: NodeProcess, after: Position, last: Position) -> tuple[list[Gap], list[Position]]:
+    """What a client at this position receives: gaps, and the positions of messages up to the last that was published."""
+    gaps: list[Gap] = []
+    places: list[Position] = []
+    async with Client(node.url, settings=QUICK) as client:
+        async for item in client.subscribe("/a", after=after).items():
+            if isinstance(item, Gap):
+                gaps.append(item)
+            elif isinstance(item, Message) and item.position is not None:
+                places.append(item.position)
+                if item.position == last:
+                    break
+    return gaps, places
+
+
+@pytest.mark.parametrize("part", [".", "journal"], ids=["the directory", "its journal alone"])
+async def test_a_position_of_a_run_that_was_undone_is_a_gap_and_never_another_run_s(tmp_path: Path, part: str) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    async with asyncio.timeout(DEADLINE_S):
+        async with a_run(data, 3) as (_, kept):
+            pass
+        shutil.copytree(data, copy)
+        async with a_run(data, 4) as (_, undone):
+            pass
+        shutil.rmtree(data / part)
+        shutil.copytree(copy / part, data / part)
+        async with a_run(data, 6) as (node, present):
+            assert present[0].epoch not in {kept[0].epoch, undone[0].epoch}
+            for after in (undone[0], undone[-1], Position(undone[0].epoch, 0)):
+                gaps, places = await resume(node, after, present[-1])
+                assert [(gap.reason, gap.missed) for gap in gaps] == [(GapReason.EPOCH, None)], after
+                assert places == present, "what is kept of the present epoch follows"
+            gaps, places = await resume(node, kept[1], present[-1])
+            assert gaps == [] and places == [kept[2], *present]
+        async with a_run(data, 1) as (node, last):
+            gaps, _ = await resume(node, undone[2], last[-1])
+            assert [(gap.reason, gap.missed) for gap in gaps] == [(GapReason.EPOCH, None)]
+            gaps, places = await resume(node, kept[2], last[-1])
+            assert gaps == [] and places == [*present, *last]
+
+
+async def test_a_journal_that_was_put_into_another_directory_goes_on_in_later_epochs(tmp_path: Path) -> None:
+    runs: list[list[Position]] = []
+    async with asyncio.timeout(DEADLINE_S):
+        for _ in range(2):
+            async with a_run(tmp_path / "data", 2) as (_, places):
+                runs.append(places)
+        shutil.copytree(tmp_path / "data" / "journal", tmp_path / "new" / "journal")
+        first = runs[0][0]
+        for _ in range(3):
+            async with a_run(tmp_path / "new", 2) as (node, places):
+                gaps, received = await resume(node, first, places[-1])
+                runs.append(places)
+                assert gaps == [] and received == [place for run in runs for place in run][1:]
+    epochs = [run[0].epoch for run in runs]
+    assert epochs == sorted(set(epochs)), "each run has its own"

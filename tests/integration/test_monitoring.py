@@ -19,6 +19,7 @@ from godwit import testing
 from godwit.client import Client
 from godwit.monitoring.schema import list_metrics
 from godwit.monitoring.windows import WINDOWS
+from tests.authority import Authority
 from tests.raw_client import RawClient, raw_client
 
 DEADLINE_S = 30
@@ -44,7 +45,10 @@ async def get_stats(node: testing.RunningNode, query: str = "") -> dict[str, Any
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
     """A node on which something of everything has happened."""
+    chain, key = Authority(tmp_path).issue("localhost")
     settings = {
+        "tls": {"certificate_files": [chain], "key_files": [key]},
+        "client": {"tls_address": "127.0.0.1:0"},
         "monitoring": {"push": True},
         "node": {"shards": 2, "name": "n1", "data_directory": str(tmp_path / "data")},
         "limits": {"log_messages_max": 2, "journal_readings_max": 0},

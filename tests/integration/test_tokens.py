@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from godwit import testing
 from godwit.client import Client, CommandRefused, SessionClosed
+from godwit.codes import Code
 from tests.raw_client import raw_client
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -63,7 +64,7 @@ async def test_a_token_grants_what_it_says_on_both_encodings(node: testing.Runni
         subscription = client.subscribe("/rooms/ann/*")
         assert (await anext(subscription)).json() == {"n": 1}
         for refused in ("/rooms/bob/1", "/news/sport", "/elsewhere"):
-            with pytest.raises(CommandRefused, match="PublishForbidden"):
+            with pytest.raises(CommandRefused, check=lambda error: error.code == Code.PUBLISH_FORBIDDEN):
                 await client.publish(refused, 1)
 
 
@@ -191,5 +192,5 @@ async def test_a_purge_takes_back_messages_and_snapshot_also_from_the_windows(no
 
 async def test_a_stranger_is_told_before_anything_else_happens(node: testing.RunningNode) -> None:
     async with Client(node.url, token=make_token(STRANGER)) as client:
-        with pytest.raises(SessionClosed, match="4002"):
+        with pytest.raises(SessionClosed, check=lambda error: error.code == Code.TOKEN_INVALID):
             await client.publish("/rooms/ann/1", 1)

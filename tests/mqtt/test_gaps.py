@@ -66,6 +66,26 @@ def test_who_does_not_ask_is_not_told_and_who_asked_may_stop(node: Served, versi
         peer.expect(packet(0xB0, b"\0\4" + (b"" if version == V3 else b"\0\0")))
 
 
+@VERSIONS
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_the_node_tells_is_granted_at_the_qos_that_it_comes_at(node: Served, version: int, qos: int) -> None:
+    place = f"{version}-{qos}"
+    with Peer(node.mqtt, version) as peer:
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        peer.join(connect(f"granted-{place}", version))
+        asked = (("$godwit/gaps", qos), ("$godwit/notices", qos), (f"granted/{place}", 0))
+        assert peer.granted(*asked) == b"\0\0\0"
+        count = fall_behind(node, peer, f"granted/{place}")
+        told, last = [], -1
+        while last < count - 1:
+            message = peer.message()
+            if message.topic == "$godwit/gaps":
+                told.append(message)
+            else:
+                last = int.from_bytes(message.payload[:4])
+        assert told and {(message.qos, message.packet_id, message.dup) for message in told} == {(0, 0, False)}
+
+
 def test_nobody_publishes_there_and_the_wish_is_kept_with_the_session(node: Served) -> None:
     def come() -> Peer:
         peer = Peer(node.mqtt)

@@ -114,7 +114,7 @@ def test_what_a_client_sent_at_qos_2_and_did_not_release_is_no_message_twice(tmp
         come(peer, "sender")
         peer.send(publish("r/b", b"once", 2, 9))
         assert peer.receive()[0] >> 4 == 5
-        await_note(tmp_path, "session sender", says='"received":[9]')
+        await_note(tmp_path, "session sender", says='"received_at":[[9,')
         kill(first)
     with node(tmp_path) as second, Peer(second.mqtt) as peer, Peer(second.mqtt) as listener:
         listener.join(connect("listener"))

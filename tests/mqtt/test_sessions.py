@@ -177,3 +177,54 @@ def test_a_session_is_sent_more_than_its_log_keeps(opened: Open) -> None:
         count += len(peer.drain())
     peer.quiet()
     assert count == 1_200
+
+
+def hear_retained(peer: Peer, held: set[int], got: list[str], exchanges: int) -> None:
+    """Follows QoS 2 until so many exchanges are complete; keeps the identifiers that it received and that were not released."""
+    while exchanges:
+        raw = peer.receive()
+        if raw[0] >> 4 == 6:
+            packet_id = int.from_bytes(raw[2:4])
+            held.discard(packet_id)
+            peer.send(ack(7, packet_id))
+            exchanges -= 1
+            continue
+        peer.held = raw + peer.held
+        message = peer.message()
+        if message.packet_id not in held:
+            held.add(message.packet_id)
+            got.append(message.topic)
+        peer.send(ack(5, message.packet_id))
+
+
+@VERSIONS
+@pytest.mark.parametrize("says_goodbye", [True, False])
+def test_a_walk_of_retained_messages_at_qos_2_goes_on_where_the_session_left_it(
+    opened: Open, version: int, says_goodbye: bool
+) -> None:
+    root, name = f"walk/{version}-{says_goodbye}", f"walker-{version}-{says_goodbye}"
+    topics = [f"{root}/{n:03}" for n in range(150)]
+    sender = opened("", version)
+    for topic in topics:
+        sender.send(publish(topic, b"state", 2, 1, version, retain=True), ack(6, 1))
+        assert [sender.receive()[0] >> 4, sender.receive()[0] >> 4] == [5, 7]
+    held: set[int] = set()
+    got: list[str] = []
+    takes_two = b"\x21\0\2" if version == V5 else b""
+    peer = opened(None, version)
+    peer.join(connect(name, version, clean=False, properties=keeping(version) + takes_two))
+    assert peer.granted((f"{root}/#", 2)) == b"\2"
+    sender.send(publish(f"{root}/live", b"live", 2, 1, version), ack(6, 1))
+    assert [sender.receive()[0] >> 4, sender.receive()[0] >> 4] == [5, 7]
+    for _ in range(9):
+        hear_retained(peer, held, got, exchanges=10)
+        if says_goodbye:
+            peer.send(DISCONNECT)
+        peer.socket.close()
+        peer = opened(None, version)
+        connack = peer.join(connect(name, version, clean=False, properties=keeping(version) + takes_two))
+        assert connack[2] == 1
+    hear_retained(peer, held, got, exchanges=1)
+    while len(got) < 151 or held:
+        hear_retained(peer, held, got, exchanges=1)
+    assert got == [*topics, f"{root}/live"]

@@ -1,4 +1,4 @@
-"""Who is put under `godwit verify` to see whether it notices: honest brokers, nodes that break one promise each, and a rival that
+"""The brokers that test `godwit verify` itself: honest brokers, nodes that break one guarantee each, and another broker that
 drops in silence what a stalled reader has not taken.
 """
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from godwit.verify.brokers import OTHERS, Broker, GodwitBroker
-from godwit.verify.judge.finding import Promise
-from godwit.verify.plan import Fault, Harm, Kind, Plan, Scale, make_plan
-from godwit.verify.scene import Scene, run_scene
+from godwit.verify.judge.finding import Guarantee
+from godwit.verify.plan import Fault, FaultKind, Kind, Plan, Scale, make_plan
+from godwit.verify.verify_run import VerifyRun, run_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "target" / "release" / "godwit-mutants"
@@ -27,17 +27,17 @@ RIVAL_SCALE = replace(SCALE, subscribers=20, rate=600)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A broker, what is done to its clients, and the promises by which it may be found out; none: it is honest."""
+    """A broker, what is done to its clients, and the guarantees it may be found to break; none if it is honest."""
 
     name: str
     make: Callable[[], Broker]
-    found_by: frozenset[Promise] = frozenset()
+    found_by: frozenset[Guarantee] = frozenset()
     scale: Scale = SCALE
-    harms: frozenset[Harm] = frozenset({Harm.STALL})
+    fault_kinds: frozenset[FaultKind] = frozenset({FaultKind.STALL})
     """Nothing is cut where a broken node is tried, so that no resume can mend what was done."""
     arrange: Callable[[Plan], Plan] = lambda plan: plan
     """What of the plan is not left to the lots."""
-    is_enough: Callable[[Scene], bool] = lambda scene: True
+    is_enough: Callable[[VerifyRun], bool] = lambda run: True
     """Whether so much came to pass that the mutation was committed: a slow machine is given a run twice as long, until it was."""
 
 
@@ -53,31 +53,31 @@ def stall_one_of_everything(plan: Plan) -> Plan:
     wide = next(mine for mine in plan.subscribers if mine.kind is Kind.PATTERN)
     subscribers = [replace(mine, selector="/verify/**") if mine is wide else mine for mine in plan.subscribers]
     return replace(
-        plan, subscribers=subscribers, faults=[Fault(3.0, Harm.STALL, plan.scale.seconds - 25.0, (wide.name,))]
+        plan, subscribers=subscribers, faults=[Fault(3.0, FaultKind.STALL, plan.scale.seconds - 25.0, (wide.name,))]
     )
 
 
-def count_deliveries(scene: Scene) -> int:
-    return sum(subscriber.witness.counts.messages for subscriber in scene.subscribers)
+def count_deliveries(run: VerifyRun) -> int:
+    return sum(subscriber.checker.counts.messages for subscriber in run.subscribers)
 
 
-def has_met_one_in_10_000(scene: Scene) -> bool:
-    return count_deliveries(scene) >= 25_000
+def has_met_one_in_10_000(run: VerifyRun) -> bool:
+    return count_deliveries(run) >= 25_000
 
 
-def has_met_gaps(scene: Scene) -> bool:
+def has_met_gaps(run: VerifyRun) -> bool:
     """Of three that the node told one was hidden."""
-    return sum(subscriber.witness.counts.gaps for subscriber in scene.subscribers) >= 5
+    return sum(subscriber.checker.counts.gaps for subscriber in run.subscribers) >= 5
 
 
-def has_overrun_a_queue(scene: Scene) -> bool:
+def has_overrun_a_queue(run: VerifyRun) -> bool:
     """While one did not read more was published than is queued for it, with room to spare."""
-    stalled_s = sum(done.to_ms - done.from_ms for done in scene.harming.done) / 1000 if scene.harming else 0.0
-    share = stalled_s / (scene.published_until_ms / 1000)
-    return scene.court.ledger.acknowledged_count * share >= 2 * RIVAL_QUEUE
+    stalled_s = sum(done.to_ms - done.from_ms for done in run.injection.done) / 1000 if run.injection else 0.0
+    share = stalled_s / (run.published_until_ms / 1000)
+    return run.context.expected.acknowledged_count * share >= 2 * RIVAL_QUEUE
 
 
-LOSS = frozenset({Promise.NO_LOSS, Promise.GAPS})
+LOSS = frozenset({Guarantee.NO_LOSS, Guarantee.GAPS})
 MUTANTS = (
     Mutant("the real node", GodwitBroker),
     Mutant("honest behind the same relay", broken("none", 1)),
@@ -85,13 +85,13 @@ MUTANTS = (
     Mutant(
         "repeats one in 10,000",
         broken("repeat", 10_000),
-        frozenset({Promise.NO_REPEAT, Promise.GAPS}),
+        frozenset({Guarantee.NO_REPEAT, Guarantee.GAPS}),
         is_enough=has_met_one_in_10_000,
     ),
     Mutant(
         "reorders one in 10,000",
         broken("reorder", 10_000),
-        LOSS | {Promise.ORDER},
+        LOSS | {Guarantee.ORDER},
         is_enough=has_met_one_in_10_000,
     ),
     Mutant("hides one gap", broken("hide-gap", 3), LOSS, is_enough=has_met_gaps),
@@ -99,12 +99,12 @@ MUTANTS = (
         "Mosquitto QoS 1, cut connections",
         OTHERS["mosquitto"],
         scale=replace(RIVAL_SCALE, rate=150),
-        harms=frozenset({Harm.CUT}),
+        fault_kinds=frozenset({FaultKind.CUT}),
     ),
     Mutant(
         "Mosquitto QoS 1, a stalled reader",
         OTHERS["mosquitto"],
-        frozenset({Promise.NO_LOSS}),
+        frozenset({Guarantee.NO_LOSS}),
         replace(RIVAL_SCALE, seconds=35),
         arrange=stall_one_of_everything,
         is_enough=has_overrun_a_queue,
@@ -112,21 +112,21 @@ MUTANTS = (
 )
 
 
-async def try_mutant(mutant: Mutant, seed: int) -> Scene:
+async def try_mutant(mutant: Mutant, seed: int) -> VerifyRun:
     """Raises BrokerMissing where it is not installed, TimeoutError where the run does not end."""
     scale = mutant.scale
     async with asyncio.timeout(RUN_S_MAX):
         while True:
             broker = mutant.make()
-            plan = mutant.arrange(make_plan(seed, scale, WIRE_KINDS & broker.kinds, mutant.harms))
-            scene = await run_scene(plan, broker, lambda scene: None)
-            if scene.findings.total or mutant.is_enough(scene):
-                return scene
+            plan = mutant.arrange(make_plan(seed, scale, WIRE_KINDS & broker.kinds, mutant.fault_kinds))
+            run = await run_plan(plan, broker, lambda run: None)
+            if run.findings.total or mutant.is_enough(run):
+                return run
             scale = replace(scale, seconds=scale.seconds * 2)
 
 
-def is_caught(mutant: Mutant, scene: Scene) -> bool:
+def is_caught(mutant: Mutant, run: VerifyRun) -> bool:
     """The honest one is not found guilty; each other one is, and of what it did."""
     if not mutant.found_by:
-        return not scene.findings.total
-    return bool(set(scene.findings.counts) & mutant.found_by)
+        return not run.findings.total
+    return bool(set(run.findings.counts) & mutant.found_by)

@@ -19,9 +19,9 @@ def built() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-async def test_who_breaks_a_promise_is_caught_and_who_does_not_is_not(mutant: Mutant, seed: int) -> None:
+async def test_who_breaks_a_guarantee_is_caught_and_who_does_not_is_not(mutant: Mutant, seed: int) -> None:
     try:
-        scene = await try_mutant(mutant, seed)
+        run = await try_mutant(mutant, seed)
     except BrokerMissing as missing:
         pytest.skip(str(missing))
-    assert is_caught(mutant, scene), scene.findings.counts
+    assert is_caught(mutant, run), run.findings.counts

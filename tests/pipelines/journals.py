@@ -85,6 +85,8 @@ class JournalWriter:
     def __init__(self, data: Path, stream: str = "messages", node: str = "node-a") -> None:
         self.folder = data / "journal" / stream
         self.folder.mkdir(parents=True, exist_ok=True)
+        # As a node does: the machine has run on since, so that nothing but what a test damages is missing.
+        (data / "journal/boot").write_bytes(Path("/proc/sys/kernel/random/boot_id").read_bytes())
         self.stream, self.node = stream, node
         self.schema = stream_schema(stream)
         self.segments: list[dict[str, Any]] = []

@@ -40,11 +40,15 @@ def call(*words: str) -> Result:
     "words, code, said",
     [
         (("run", "lnd"), 2, "did you mean land?"),
-        (("run", "land", "--every", "soon"), 2, "must be a time"),
-        (("run", "land", "--once", "--every", "1s"), 2, "goes without --once"),
+        (("run", "land", "--every", "soon"), 2, "must be a duration"),
+        (("run", "land", "--once", "--every", "1s"), 2, "cannot be combined with --once"),
         (("run", "land", "--option", "stream=x"), 2, "did you mean streams?"),
-        (("run", "land", "--option", "streams="), 2, "--option streams: '' is no stream; there are messages, access"),
-        (("run", "land", "--option", "streams=messages,mesages"), 2, "--option streams: 'mesages' is no stream"),
+        (
+            ("run", "land", "--option", "streams="),
+            2,
+            "--option streams: '' is not a stream: expected one of messages, access",
+        ),
+        (("run", "land", "--option", "streams=messages,mesages"), 2, "--option streams: 'mesages' is not a stream"),
         (("run", "land"), 2, "journal.paths: '' must name a node's data directory; --journal DATA"),
         (("run", "reconcile", "--every", "1h"), 2, "journal.paths: '' must name a node's data directory"),
         (
@@ -53,16 +57,16 @@ def call(*words: str) -> Result:
             "journal.paths: '' must name a node's data directory: ohlc reads no topics of Kafka; --journal DATA",
         ),
         (("run", "ohlc", "--option", "table=maybe"), 2, "--option table: 'maybe' must be yes or no"),
-        (("run", "ohlc", "--option", "table=no"), 2, "leaves nothing to do without --option publish"),
-        (("run", "ohlc", "--option", "field=price"), 2, "--option field: 'price' must be a path into JSON"),
-        (("run", "maintain", "--option", "table="), 2, "--option table: '' is no table"),
+        (("run", "ohlc", "--option", "table=no"), 2, "needs --option publish, else there is nothing to do"),
+        (("run", "ohlc", "--option", "field=price"), 2, "--option field: 'price' must be a JSON path"),
+        (("run", "maintain", "--option", "table="), 2, "--option table: '' is not a table"),
         (("run", "replay"), 2, "must name a subject or pattern"),
         (("run", "replay", "--option", "subjects=orders/**"), 2, "did you mean /orders/**?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "below=again"), 2, "did you mean /again?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "below=/again/"), 2, "did you mean /again?"),
         (("run", "replay", "--option", "subjects=/a", "--option", "rate=fast"), 2, "a number from 0"),
         (("run", "replay", "--option", "subjects=/a", "--option", "rate=Infinity"), 2, "a number from 0"),
-        (("run", "replay", "--lake", "s3://bucket/lake", "--option", "subjects=/a"), 2, "not a path of this machine"),
+        (("run", "replay", "--lake", "s3://bucket/lake", "--option", "subjects=/a"), 2, "not a local path"),
         (("run", "replay", "--option", "subjects=/a", "--option", "publish=yes"), 2, "must name the replay"),
         (
             ("run", "replay", "--option", "subjects=/a", "--option", "since=yesterday"),
@@ -77,18 +81,18 @@ def call(*words: str) -> Result:
         (
             ("run", "audit", "--option", "since=25:00"),
             2,
-            "must be a day, or a time of a day, in UTC, or how long ago; 2026-11-21 10:00, or 24h",
+            "must be a date or a time in UTC, or a duration before now; 2026-11-21 10:00, or 24h",
         ),
-        (("run", "audit", "--option", "since=400 days"), 2, "--option since: '400 days' must be a day"),
+        (("run", "audit", "--option", "since=400 days"), 2, "--option since: '400 days' must be a date"),
         (("run", "ohlc", "--option", "publish=bars/1s"), 2, "did you mean /bars/1s?"),
         (("run", "ohlc", "--option", "publish=/bars/*"), 2, "has a wildcard"),
-        (("run", "ohlc", "--option", "publish=/$bars"), 2, "is the node's own"),
+        (("run", "ohlc", "--option", "publish=/$bars"), 2, "is reserved for the node"),
         (("run", "ohlc", "--option", "subjects=stocks/"), 2, "does not begin with a slash"),
         (("run", "ohlc", "--option", "subjects=/stocks/**"), 2, "not a pattern"),
         (
             ("run", "ohlc", "--option", "width=1 parsec"),
             2,
-            "'1 parsec' must be a length of time up to 366 days; 1 second",
+            "'1 parsec' must be a duration of at most 366 days; 1 second",
         ),
         (("run", "ohlc", "--option", "width=0 seconds"), 2, "--option width: '0 seconds'"),
         (("run", "ohlc", "--option", "width=1 month"), 2, "--option width: '1 month'"),
@@ -110,14 +114,14 @@ def call(*words: str) -> Result:
             "--option objective: '2' must be a number from 0 to 0.999999",
         ),
         (("run", "delivery", "--option", "target_us=0"), 2, "--option target_us: '0' must be a whole number from 1"),
-        (("run", "maintain", "--option", "table=bronze"), 2, "is no table"),
-        (("run", "maintain", "--option", "erase="), 2, "must name whom"),
+        (("run", "maintain", "--option", "table=bronze"), 2, "is not a table"),
+        (("run", "maintain", "--option", "erase="), 2, "must name an identity, client, address or recipient"),
         (("run", "maintain", "--option", "alone=y"), 2, "must be yes or no"),
         (("run", "land", "--set", "lake.pth=x"), 2, "did you mean lake.path?"),
         (("run", "land", "--set", "lake"), 2, "SECTION.NAME=VALUE"),
         (("run", "land", "--config", "none.toml"), 2, "cannot be read"),
         (("show", "bronze.mesages"), 4, "did you mean bronze.messages?"),
-        (("show", "%"), 4, "'%' is no table; `list --tables` has them all"),
+        (("show", "%"), 4, "'%' is not a table; `list --tables` lists all tables"),
         (("run", "%"), 2, "capacity, ohlc, replay, maintain"),
         (
             ("show", "ops.erasures", "--lake", "none"),
@@ -125,16 +129,16 @@ def call(*words: str) -> Result:
             "`godwit-pipelines run maintain --option erase=IDENTITY` writes it",
         ),
         (("show", "bronze.messages", "--lake", "none"), 4, "`godwit-pipelines run land` writes it"),
-        (("report", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
-        (("run", "audit", "--lake", "none"), 4, "`godwit-pipelines run all` fills it"),
-        (("run", "land", "--journal", "none-*"), 3, "none-* matches nothing: there is no data directory of a node"),
-        (("run", "all", "--once", "--journal", "none"), 3, "none is no data directory of a node (nor its journal)"),
+        (("report", "--lake", "none"), 4, "run `godwit-pipelines run all` to create it"),
+        (("run", "audit", "--lake", "none"), 4, "run `godwit-pipelines run all` to create it"),
+        (("run", "land", "--journal", "none-*"), 3, "none-* matches no data directory of a node"),
+        (("run", "all", "--once", "--journal", "none"), 3, "none is not the data directory of a node"),
         (
             ("run", "land", "--journal", "/proc/self"),
             3,
-            "/proc/self is no data directory of a node (nor its journal): it",
+            "/proc/self is not the data directory of a node: it",
         ),
-        (("run", "maintain", "--option", "erase=kim", "--lake", "none"), 4, "none is no folder yet"),
+        (("run", "maintain", "--option", "erase=kim", "--lake", "none"), 4, "none does not exist"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_with_its_code_before_spark_starts(
@@ -281,7 +285,7 @@ def test_rows_of_a_table_are_shown_for_people_and_for_programs(tmp_path: Path) -
     lines = call("show", "bronze.messages", *lake, "--json", "--where", "`journal_offset` < 3").output.splitlines()
     assert sorted(json.loads(line)["journal_offset"] for line in lines) == [0, 1, 2]
     wrong = call("show", "bronze.messages", *lake, "--where", "nothing = 1")
-    assert wrong.exit_code == 2 and "is no condition" in wrong.output
+    assert wrong.exit_code == 2 and "is not a valid condition" in wrong.output
     half = call("show", "bronze.messages", *lake, "--where", "subject =")
     assert half.exit_code == 2 and "BY" not in half.output, (
         "what is told is about the condition, not about the words after it"

@@ -282,7 +282,7 @@ def test_who_comes_late_begins_with_the_snapshot_even_when_the_log_is_gone(tmp_p
         commit.unlink()
     place, told = tell(reader, begun, ReadAllAvailable())
     assert told == list(range(40))
-    with pytest.raises(TableMissing, match="no longer in its log"):
+    with pytest.raises(TableMissing, match="version 1 "):
         tell(reader, {"version": 1, "files": 0, "snapshot": False}, ReadAllAvailable())
     assert tell(reader, place, ReadAllAvailable()) == (place, [])
 

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from godwit_pipelines.cli import find_job, main, parse_options, read_config
+from godwit_pipelines.jobs import JOBS
 from godwit_pipelines.tables import TABLES
 from tests.pipelines.conftest import ROOT
 from tests.pipelines.driven import run
@@ -45,6 +46,20 @@ def test_commands_are_found_and_each_of_the_command_is_shown() -> None:
     shown = {shlex.split(line)[0] for line in list_commands()}
     assert len(list_commands()) > 20 and isinstance(main, click.Group)
     assert shown | {"list", "settings"} == set(main.commands)
+
+
+def test_a_page_says_of_every_job_what_it_does_when_what_it_reads_was_replaced() -> None:
+    page = (ROOT / "docs/pipelines/replaced.md").read_text("utf-8")
+    head, _, *rows = [line[1:-1].split("|") for line in page.splitlines() if line.startswith("|")]
+    told = {name: row for row in rows for name in re.findall(r"`([a-z]+)`", row[0])}
+    assert set(told) == set(JOBS) and {len(row) for row in rows} == {len(head)}
+    for name, job in JOBS.items():
+        if job.parts:
+            assert re.findall(r"`([a-z]+)`", told[name][1]) == list(job.parts)
+            continue
+        assert all(cell.strip() for cell in told[name])
+        assert ("no journal" in told[name][1]) == (not any(each.startswith("journal.") for each in job.reads)), name
+        assert ("keeps none" in told[name][2]) == (not job.queries and name != "reconcile"), name
 
 
 @pytest.mark.long

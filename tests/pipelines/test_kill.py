@@ -125,7 +125,7 @@ def test_a_cluster_without_workers_is_told_and_so_is_one_that_comes(tmp_path: Pa
             wait_until(lambda: "has had no executor" in log.read_text(), process, log)
             worker = cluster.start_worker()
             wait_until(lambda: count_rows(lake) == 600, process, log)
-            wait_until(lambda: "an executor is there again" in log.read_text(), process, log)
+            wait_until(lambda: "an executor is available again" in log.read_text(), process, log)
             kill(worker)
             wait_until(lambda: log.read_text().count("has had no executor") == 2, process, log)
             process.send_signal(signal.SIGTERM)

@@ -47,5 +47,5 @@ def test_nobody_goes_back() -> None:
 
 def test_a_checkpoint_of_another_stream_is_refused() -> None:
     assert from_offset("messages", to_offset("messages", {"b": 2, "a": 1})) == {"a": 1, "b": 2}
-    with pytest.raises(JournalBroken, match="of the stream messages, not of access"):
+    with pytest.raises(JournalBroken, match="messages.* access"):
         from_offset("access", to_offset("messages", {"a": 1}))

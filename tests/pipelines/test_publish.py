@@ -159,7 +159,7 @@ def test_patience_ends() -> None:
     busy: Answer = lambda body: (503, {"title": "NodeBusy", "retry": True})  # noqa: E731  # a script in one line
     with (
         scripted([busy]) as (url, asked),
-        pytest.raises(PublishFailed, match=r"did not take 2 messages \(/s/0 and 1 other\) in 0"),
+        pytest.raises(PublishFailed, match=r"2 messages \(/s/0 and 1 other\) in 0"),
     ):
         node(url, timeout_s=0.01).send(commands(2))
     assert len(asked) == 1

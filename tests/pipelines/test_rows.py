@@ -189,6 +189,18 @@ def test_rows_behind_one_that_the_manifest_calls_damaged_keep_their_offsets(tmp_
     assert [row["journal_offset"] for row in read(tmp_path)] == [*range(14), *range(15, 30)]
 
 
+def test_a_segment_that_is_sealed_while_tasks_are_planned_is_still_read(tmp_path: Path) -> None:
+    """It was looked at, and its file has another name when the tasks are made."""
+    writer = write_messages(tmp_path, 400)
+    journals = Journals(str(tmp_path), "messages")
+    journals.look()
+    writer.seal()
+    parts = journals.parts({"node-a": 0}, {"node-a": 400})
+    assert parts[-1].is_open and parts[-1].time > 0
+    rows = [row for part in parts for batch in read_part(part, READING) for row in each_of(batch)]
+    assert [row["journal_offset"] for row in rows] == list(range(400))
+
+
 def test_a_segment_that_was_sealed_after_planning_is_still_read(tmp_path: Path) -> None:
     writer = write_messages(tmp_path, 100, segments=1)
     journals = Journals(str(tmp_path), "messages")

@@ -127,7 +127,7 @@ def test_a_row_that_retention_let_go_is_missed_by_name(tmp_path: Path) -> None:
     journals = Journals(str(tmp_path), "messages")
     journals.look()
     assert journals.firsts() == {"node-a": 100}
-    with pytest.raises(JournalMissing, match=r"node node-a: rows 50 to 99 of messages were let go"):
+    with pytest.raises(JournalMissing, match=r"node node-a: rows 50 to 99 of messages"):
         journals.parts({"node-a": 50}, {"node-a": 400})
     kept = journals.parts({"node-a": 50}, {"node-a": 400}, may_lose=True)
     assert kept[0].first == 100 and kept[-1].next == 400
@@ -156,7 +156,7 @@ def test_a_journal_without_its_manifest_is_told_as_that(tmp_path: Path) -> None:
     path = tmp_path / "journal/messages/manifest.json"
     kept = path.read_bytes()
     path.unlink()
-    with pytest.raises(JournalBroken, match=r"manifest.json is not there, and 3 sealed segments are, from 0{20}-"):
+    with pytest.raises(JournalBroken, match=r"manifest.json .* 3 sealed segments .* 0{20}-"):
         Journals(str(tmp_path), "messages").look()
     for sealed in path.parent.glob("*.arrow"):
         sealed.unlink()
@@ -180,18 +180,16 @@ def test_a_segment_that_somebody_removed_is_not_told_as_retention(tmp_path: Path
     part = journals.parts({}, {"node-a": 200})[-1]
     (folder / part.file).unlink()
     reading = Reading(stream_schema("messages"), stream_schema("messages"), verify=True)
-    with pytest.raises(JournalMissing, match="any more: somebody removed it"):
+    with pytest.raises(JournalMissing, match=part.file):
         list(read_part(part, reading))
-    with pytest.raises(
-        JournalMissing, match=r"rows 100 to 199 of messages was removed, .*; failOnDataLoss=false .* goes on"
-    ):
+    with pytest.raises(JournalMissing, match=r"rows 100 to 199 of messages .*failOnDataLoss=false"):
         journals.check_there("node-a", 50, 210)
     journals.check_there("node-a", 200, 400)
     (folder / part.file).touch()
     writer.retain(200)
-    with pytest.raises(JournalMissing, match="rows 100 to 199 of messages was let go by retention before it was read"):
+    with pytest.raises(JournalMissing, match="100 to 199 of messages .*retention"):
         journals.check_there("node-a", 100, 210)
-    with pytest.raises(JournalMissing, match="retention moved past offset 100 before it was read"):
+    with pytest.raises(JournalMissing, match="retention .*offset 100 "):
         list(read_part(part, reading))
 
 
@@ -202,12 +200,12 @@ def test_rows_that_no_segment_has_are_an_error(tmp_path: Path) -> None:
     path.rename(path.with_name(f"{320:020}.arrows"))
     journals = Journals(str(tmp_path), "messages")
     journals.look()
-    with pytest.raises(JournalBroken, match=r"rows 300 to 319 of messages are in no segment"):
+    with pytest.raises(JournalBroken, match="300 to 319 of messages"):
         journals.parts({}, journals.nexts())
     path.with_name(f"{320:020}.arrows").unlink()
     journals = Journals(str(tmp_path), "messages")
     journals.look()
-    with pytest.raises(JournalBroken, match="ends at 300, before 400"):
+    with pytest.raises(JournalBroken, match="300.* 400"):
         journals.parts({}, {"node-a": 400})
 
 
@@ -222,9 +220,9 @@ def test_a_stream_knows_a_journal_that_was_replaced_and_one_that_is_gone(tmp_pat
     reader = JournalStreamReader(options, stream_columns("messages"))
     end = reader.latestOffset(place, ReadMaxRows(30))
     assert end["nodes"] == {"one": 100, "two": 70} and len(reader.partitions(place, end)) > 0
-    with pytest.raises(JournalMissing, match="node one is not there any more"):
+    with pytest.raises(JournalMissing, match="node one "):
         reader.partitions(place, to_offset("messages", end["nodes"], {"one": 90, "two": 40}))
-    with pytest.raises(JournalBroken, match="ends at 100, before 105 that was read"):
+    with pytest.raises(JournalBroken, match="100.* 105"):
         reader.latestOffset(to_offset("messages", {"two": 105}), ReadMaxRows(30))
 
 
@@ -286,9 +284,7 @@ def test_tasks_cover_every_offset_once(tmp_path: Path) -> None:
 def test_two_journals_of_one_node_are_refused(tmp_path: Path) -> None:
     write_messages(tmp_path / "one", 20)
     write_messages(tmp_path / "two", 20)
-    with pytest.raises(
-        ConfigInvalid, match="journal.paths: .* has two journals of the node node-a, .*; name one of them"
-    ):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "journal.paths"):
         Journals(str(tmp_path / "*"), "messages").look()
 
 
@@ -299,13 +295,13 @@ def test_paths_are_data_directories_journals_lists_and_globs(tmp_path: Path) -> 
     assert find_folders(str(tmp_path / "*"), "messages") == expected
     assert find_folders(f"{tmp_path}/one, {tmp_path}/two/journal", "messages") == expected
     assert find_folders(str(tmp_path / "one"), "access") == [] == find_folders(str(tmp_path / "none-*"), "access")
-    with pytest.raises(JournalMissing, match="no data directory"):
+    with pytest.raises(JournalMissing, match="three"):
         find_folders(str(tmp_path / "three"), "messages")
     check_paths([str(tmp_path / "*"), str(tmp_path / "one")])
-    with pytest.raises(JournalMissing, match="none-\\* matches nothing"):
+    with pytest.raises(JournalMissing, match=r"none-\*"):
         check_paths([str(tmp_path / "*"), str(tmp_path / "none-*")])
     for wrong in ("one/journal/messages", "."):
-        with pytest.raises(JournalMissing, match="is no data directory of a node .*: it has no folder `journal`"):
+        with pytest.raises(JournalMissing, match="`journal`"):
             check_paths([str(tmp_path / wrong)])
     (tmp_path / "new" / "journal").mkdir(parents=True)
     check_paths([str(tmp_path / "new"), str(tmp_path / "one/journal")])

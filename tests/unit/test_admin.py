@@ -156,7 +156,7 @@ async def test_limits_are_told_with_what_is_used_and_how_often_they_were_hit(adm
 async def test_refusals_are_listed_newest_first(admin: Admin) -> None:
     engine = admin.running.node.engine.compiled
     assert isinstance(engine, FakeEngine)
-    engine.tell(("refused", "10.0.0.1:1", 4201, "full"), ("refused", "10.0.0.2:2", 4155, "too long"))
+    engine.tell(("refused", "10.0.0.1:1", 4201, "full", 0, ""), ("refused", "10.0.0.2:2", 4155, "too long", 0, ""))
     await engine.was_read.wait()
     rows = (await admin.get("/v1/refusals"))[1]["rows"]
     assert [(row["address"], row["name"]) for row in rows] == [

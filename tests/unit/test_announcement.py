@@ -48,7 +48,7 @@ def test_what_an_operator_had_better_know_is_said(listening: Listening, settings
 def test_what_came_back_and_what_was_repaired_is_said() -> None:
     lines = said(replace(LISTENING, resumed={"messages": 7, "said": ["a torn tail was cut"]}))
     assert lines["journal_opened"]["messages"] == 7 and "said" not in lines["journal_opened"]
-    assert lines["journal_repaired"]["what"] == "a torn tail was cut"
+    assert lines["journal_repaired"]["repair"] == "a torn tail was cut"
 
 
 @pytest.mark.parametrize(("spare", "is_said"), [(0, False), (-1, True)])

@@ -133,7 +133,7 @@ async def test_reports_become_access_events_and_figures_come_by_the_clock() -> N
         ("subscribed", 7, "/a", "live", None),
         ("unsubscribed", 7, "/a"),
         ("disconnected", 7, 1000, 5),
-        ("refused", "127.0.0.1:2", 4158, "no"),
+        ("refused", "127.0.0.1:2", 4158, "no", 9, "test/2"),
         ("authorize", 8, "a secret token", None, "127.0.0.1:1", False),
     ]
     runner.tell_reports(reports)
@@ -141,6 +141,7 @@ async def test_reports_become_access_events_and_figures_come_by_the_clock() -> N
     await runner.stop()
     access = [event for event in audit.events if isinstance(event, AccessEvent)]
     assert [event.what for event in access] == ["connected", "subscribed", "unsubscribed", "disconnected", "refused"]
+    assert (access[4].connection, access[4].client) == (9, "test/2")
     assert (access[0].identity, access[1].selector, access[3].code, access[4].reason) == ("ann", "/a", 1000, "no")
     assert "secret" not in str(audit.events)
     statistics = [event for event in audit.events if isinstance(event, StatisticsEvent)]

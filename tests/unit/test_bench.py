@@ -93,6 +93,16 @@ def test_servers_are_chosen_by_name_and_rivals_only_where_they_are(monkeypatch: 
         choose_targets(LOADS["fanout"], "teapot")
 
 
+def test_without_a_compiler_the_default_baseline_is_left_out_and_a_named_one_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert choose_targets(LOADS["fanout"], None) == []
+    assert "baseline is left out: cc is not on the path" in capsys.readouterr().err
+    with pytest.raises(BenchFailed, match="cc is not on the path"):
+        choose_targets(LOADS["fanout"], "baseline")
+
+
 def test_a_plan_that_cannot_be_is_refused_with_a_sentence() -> None:
     plan = Shape(1, 1, []).plan() | {"dialect": "teapot", "address": "127.0.0.1:1"}
     with pytest.raises(OSError, match="teapot"):

@@ -48,6 +48,8 @@ def test_config_check_tells_a_mistake_and_exits_2(
     assert told.out == "" and "did you mean node.shards?" in told.err and len(told.err.splitlines()) == 1
     file.write_text("[node]\nshards = 1\n")
     assert run(monkeypatch, "config", "check", "--config", str(file), "--set", "node.name=x") == 0
+    assert run(monkeypatch, "config", "check", str(file), "--set", "node.name=x") == 0
+    assert run(monkeypatch, "config", "check", str(file), "--config", str(file)) == 2
     assert "valid; 2 of its values" in capsys.readouterr().out
 
 

@@ -24,6 +24,7 @@ from godwit.client import (
     SubscriptionExists,
 )
 from godwit.client.positions import PositionFile
+from godwit.codes import Code
 from tests.unit.client.peer import Peer
 
 QUICK = Settings(reconnect_first_ms=5, reconnect_max_ms=20, items_max=4, answer_timeout_ms=200)
@@ -126,7 +127,7 @@ async def test_closed_for_good_ends_every_wait_with_the_code(peer: Peer) -> None
         subscription = client.subscribe("/a")
         await subscription.joined()
         await peer.close(4000, "enough")
-        with pytest.raises(SessionClosed, match="4000"):
+        with pytest.raises(SessionClosed, check=lambda error: error.code == Code.CLOSED_BY_OPERATOR):
             await anext(subscription)
         with pytest.raises(SessionClosed):
             await client.publish("/a", 1)
@@ -304,7 +305,7 @@ async def test_token_that_cannot_be_renewed_is_logged_and_the_client_lives(
         await peer.say({"notice": "token_expiring", "in_ms": 60_000})
         await asked.wait()
         assert (await client.publish("/a", 1)).position is not None
-    assert "the token was not renewed" in caplog.text
+    assert "could not renew the token" in caplog.text
 
 
 async def test_closed_client_says_so(peer: Peer) -> None:

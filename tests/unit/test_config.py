@@ -1,6 +1,5 @@
 """Where values come from, which are refused, and that the words of a refusal help."""
 
-import re
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
@@ -54,7 +53,7 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
 @pytest.mark.parametrize(
     ("toml", "expected"),
     [
-        ("[node]\nshard = 2", "node.shard (from file godwit.toml): 2 is no known key; did you mean node.shards?"),
+        ("[node]\nshard = 2", "node.shard (from file godwit.toml) is not known; did you mean node.shards?"),
         ("[nodes]\nshards = 2", "did you mean node?"),
         ("node = 1", "must be a table: [node]"),
         ("[node]\nshards = 65", "65 must be a whole number from 0 to 64; the default is 0"),
@@ -74,7 +73,7 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
         ('[patterns."/a/**/b"]', "has ** before its last segment"),
         (
             '[patterns."/a"]\nlog_mesages_max = 1',
-            'patterns."/a".log_mesages_max (from file godwit.toml): 1 is no known key; did you mean log_messages_max?',
+            'patterns."/a".log_mesages_max (from file godwit.toml) is not known; did you mean log_messages_max?',
         ),
         ('[patterns."/a"]\nlog_messages_max = 0', "from 1 to 1,000,000; leave it out to use the node's"),
         ('[patterns]\n"/a" = 1', "must be a table"),
@@ -102,7 +101,7 @@ def test_wrong_variables_and_flags_are_refused() -> None:
 def test_variables_of_the_pipelines_are_none_of_a_nodes() -> None:
     given = {"GODWIT_PIPELINES_LAKE_PATH": "/lake", "GODWIT_PIPELINES_CONFIG": "x.toml", "GODWIT_NODE_SHARDS": "3"}
     assert load_config(None, given).node.shards == 3
-    assert "no known variable" in refuse(environment={"GODWIT_PIPELINE_LAKE_PATH": "/lake"})
+    assert "is not known" in refuse(environment={"GODWIT_PIPELINE_LAKE_PATH": "/lake"})
 
 
 def test_variables_that_kubernetes_sets_for_a_service_are_named_and_ignored() -> None:
@@ -121,7 +120,7 @@ def test_variables_that_kubernetes_sets_for_a_service_are_named_and_ignored() ->
     config = load_config(None, {**links, "GODWIT_NODE_SHARDS": "3"})
     assert config.ignored_variables == tuple(sorted(links)) and config.node.shards == 3
     for name, text in {"GODWIT_CLIENT_PORT": "8800", "GODWIT_PORT_8800_TCP_X": "1", "GODWIT_SERVICE": "1"}.items():
-        assert "no known variable" in refuse(environment={**links, name: text})
+        assert "is not known" in refuse(environment={**links, name: text})
 
 
 def test_secrets_stay_out_of_refusals_and_of_the_shown_configuration() -> None:
@@ -129,6 +128,13 @@ def test_secrets_stay_out_of_refusals_and_of_the_shown_configuration() -> None:
     assert "short-secret" not in refuse('[access]\nmode = "basic"\npublish_tokens = "short-secret"')
     config = build(f'[access]\nmode = "basic"\npublish_tokens = ["{TOKEN}"]')
     assert TOKEN not in show_config(config)
+
+
+def test_a_text_with_control_characters_is_shown_as_toml_that_gives_the_same() -> None:
+    text = '\x1b[2J"\\\n\x9b\u202e\U000e0001é'
+    shown = show_config(build(flags={"node.name": text}))
+    assert tomllib.loads(shown)["node"]["name"] == text
+    assert all(each.isprintable() or each == "\n" for each in shown)
 
 
 def test_shown_configuration_gives_the_same_configuration() -> None:
@@ -150,21 +156,21 @@ def test_reference_page_names_every_key_and_variable() -> None:
 
 
 def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid, match="cannot be read: No such file"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):
         load_config(tmp_path / "missing.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("[node\n")
-    with pytest.raises(ConfigInvalid, match=r"is not TOML.*line 1"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):
         load_config(broken)
     for cut_short in ("", " \n"):
         broken.write_text(cut_short)
         load_config(broken)  # an empty configuration, at a start
-        with pytest.raises(ConfigInvalid, match="is empty"):
+        with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):
             load_config(broken, is_reload=True)
     broken.write_text("# nothing is set")
     assert load_config(broken)
     broken.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigInvalid, match="is not TOML"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):
         load_config(None, {"GODWIT_CONFIG": str(broken)})
 
 
@@ -266,19 +272,18 @@ def test_where_an_issuers_keys_come_from_is_checked(issuer: dict[str, Any], prob
         build_config({"access": {"mode": "jwt"}, "issuers": {"i": issuer}}, {}, {})
 
 
-def test_the_guide_for_operators_names_what_a_running_node_takes_over() -> None:
-    page = (Path(__file__).parents[2] / "docs/guides/operating.md").read_text("utf-8")
-    (said,) = re.findall(r"It takes over\n\n(.*?)\n\n", page, re.DOTALL)
-    named = {key for clause in re.split(r"[;\n]", said) for key in _named(clause)}
-    assert named == LIVE_KEYS and "patterns and issuers" in said
-
-
-def _named(clause: str) -> set[str]:
-    """The keys of a clause, whose first may stand for a section."""
-    names = re.findall(r"`([^`]+)`", clause)
-    if not names or not names[0].endswith("*"):
-        return set(names)
-    return {key for key in OPTIONS if key.startswith(names[0][:-1])} - set(names[1:])
+def test_the_reference_page_says_what_a_reload_changes() -> None:
+    section, changes = "", {}
+    for line in describe_config().splitlines():
+        if line.startswith("## "):
+            section = line[4:-1] if line.endswith("]") else line
+        elif line.startswith("| `"):
+            cells = line.split(" | ")
+            changes[f"{section}.{cells[0].split('`')[1]}"] = cells[3]
+    assert {
+        key for key, change in changes.items() if change == "reload" and not key.startswith(("patterns", "issuers"))
+    } == LIVE_KEYS
+    assert {changes[key] for key in changes if key.startswith(("patterns", "issuers"))} == {"reload"}
 
 
 def test_all_mistakes_are_told_at_once_in_their_order() -> None:
@@ -297,3 +302,18 @@ def test_all_mistakes_are_told_at_once_in_their_order() -> None:
     with pytest.raises(ConfigsInvalid) as told:
         build_config({"access": {"mode": "basic"}, "client": {"tls_address": "127.0.0.1:1"}}, {}, {})
     assert [error.key for error in told.value.errors] == ["access.mode", "client.tls_address"]
+
+
+@pytest.mark.parametrize("toml", ['[acess]\nbasic = "hunter2"', '[access]\nbasicc = "hunter2"'])
+def test_the_value_of_an_unknown_name_is_not_shown(toml: str) -> None:
+    """It may be a secret whose name is misspelt."""
+    assert "hunter2" not in refuse(toml)
+    assert "hunter2" not in refuse(environment={"GODWIT_ADMIN_TOKN": "hunter2"})
+
+
+def test_a_value_that_is_not_utf_8_is_refused_and_in_a_locale_of_ascii_utf_8_is_read() -> None:
+    broken, right = b"a\xff".decode(errors="surrogateescape"), "ä".encode().decode("ascii", "surrogateescape")
+    with pytest.raises(ConfigInvalid, match="is not valid UTF-8") as refused:
+        build_config({}, {"GODWIT_NODE_NAME": broken}, {})
+    assert refused.value.key == "node.name" and str(refused.value).isprintable()
+    assert build_config({}, {"GODWIT_NODE_NAME": right}, {}).node.name == "ä"

@@ -1,6 +1,7 @@
-"""Epochs never repeat, whatever the clock says and however often the node is started."""
+"""Epochs never repeat, whatever the clock says, however often the node is started, and whichever copy it starts with."""
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,10 @@ from godwit.data import EPOCHS_RESERVED, DataDirectory
 from godwit.errors import ConfigInvalid, NodeFailed
 
 
-def reserve(path: Path, wall_ms: int) -> int:
+def reserve(path: Path, wall_ms: int, jump: int = 0) -> int:
     directory = DataDirectory(path)
     try:
-        return directory.reserve_epoch(wall_ms)
+        return directory.reserve_epoch(wall_ms, jump)
     finally:
         directory.close()
 
@@ -26,9 +27,17 @@ def test_an_epoch_is_above_all_that_an_earlier_run_may_have_used_even_when_the_c
     assert reserve(tmp_path, 1_795_246_400_000) > first + EPOCHS_RESERVED
 
 
+def test_two_runs_that_begin_with_copies_of_one_directory_get_different_epochs(tmp_path: Path) -> None:
+    reserve(tmp_path / "data", 1_795_250_000_000)
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    first = reserve(tmp_path / "data", 1_795_250_100_000, jump=5)
+    assert reserve(tmp_path / "copy", 1_795_250_200_000, jump=7) == first + 2
+    assert reserve(tmp_path / "data", 1_795_250_300_000) > first + EPOCHS_RESERVED, "the ceiling is above the jump"
+
+
 def test_two_nodes_cannot_have_one_directory(tmp_path: Path) -> None:
     held = DataDirectory(tmp_path)
-    with pytest.raises(ConfigInvalid, match="in use by another node"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "node.data_directory"):
         DataDirectory(tmp_path)
     held.close()
     DataDirectory(tmp_path).close()

@@ -90,11 +90,11 @@ def test_statistics_are_numbers_for_the_node_and_each_shard(engine: Engine) -> N
 
 
 def test_settings_name_every_limit_and_only_what_a_pattern_sets() -> None:
-    config = build_config({"patterns": {"/a": {"hold_ms": 5}}}, {}, {})
+    config = build_config({"patterns": {"/a": {"batch_ms": 5}}}, {}, {})
     settings = make_settings(config, replace(START, anonymous=None, asks=True))
     assert settings["anonymous"] is None and settings["asks_on_connect"] is True
     assert settings["limits"] == dict(config.limits)
-    assert settings["patterns"] == [{"pattern": "/a", "hold_ms": 5}]
+    assert settings["patterns"] == [{"pattern": "/a", "batch_ms": 5}]
     json.dumps(settings)
 
 

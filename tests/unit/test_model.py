@@ -1,11 +1,16 @@
 """Positions are two plain numbers and nothing else; only those of one epoch are compared."""
 
+import copy
+import dataclasses
+import pickle
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.errors import PositionInvalid
-from godwit.model import NUMBER_MAX, Message, Position
+from godwit.model import NUMBER_MAX, Fields, Message, Position
 
 numbers = st.integers(min_value=0, max_value=NUMBER_MAX)
 
@@ -37,3 +42,22 @@ def test_content_is_read_as_asked() -> None:
     message = Message("/a", '{"é":1}'.encode())
     assert message.json() == {"é": 1}
     assert message.text() == '{"é":1}'
+
+
+@pytest.mark.parametrize("fields", [None, {"a": "x", "b": b"y", "c": None}])
+def test_a_message_can_be_pickled_copied_and_encoded(fields: Fields | None) -> None:
+    message = Message("/a", b"1") if fields is None else Message("/a", b"1", fields=fields)
+    assert pickle.loads(pickle.dumps(message)) == message
+    assert copy.deepcopy(message) == message
+    assert dataclasses.asdict(message)["fields"] == (fields or {})
+    assert msgspec.convert(msgspec.msgpack.decode(msgspec.msgpack.encode(message)), dict)["fields"] == (fields or {})
+
+
+def test_received_messages_without_fields_do_not_share_them() -> None:
+    one, other = Message("/a", b"1"), Message("/a", b"1")
+    assert one.fields == other.fields == {} and one.fields is not other.fields
+
+
+def test_the_size_of_a_message_has_its_fields() -> None:
+    assert Message("/a", b"123").size == 3
+    assert Message("/a", b"123", fields={"ab": "cde", "f": b"gh", "i": None}).size == 12

@@ -94,11 +94,11 @@ async def test_a_taken_port_is_refused_and_what_had_begun_is_stopped(listener: s
 
 def test_what_cannot_be_right_is_refused_before_anything_opens(tmp_path: Path) -> None:
     missing = build_config({"access": {"mode": "custom", "authorizer": "no_such_module:X"}}, {}, {})
-    with pytest.raises(ConfigInvalid, match="cannot be loaded: ModuleNotFoundError"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "access.authorizer"):
         Node(missing, open_engine=open_fake_engine)
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
-    with pytest.raises(ConfigInvalid, match="cannot be used"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "node.data_directory"):
         Node(build_config({"node": {"data_directory": str(in_the_way)}}, {}, {}), open_engine=open_fake_engine)
 
 
@@ -115,7 +115,7 @@ async def test_a_storm_of_refusals_is_one_line_and_sessions_are_logged_only_wher
         with structlog.testing.capture_logs() as logs:
             async with testing.node(settings, open_engine=open_fake_engine) as running:
                 engine = fake(running.node)
-                engine.tell(*[("refused", f"127.0.0.1:{n}", 4201, "full") for n in range(1_000)])
+                engine.tell(*[("refused", f"127.0.0.1:{n}", 4201, "full", 0, "") for n in range(1_000)])
                 engine.tell(
                     ("connected", 7, "ann", "test/1", "127.0.0.1:9", "json", "", "jwt:i"), ("disconnected", 7, 1000, 5)
                 )

@@ -10,13 +10,13 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from godwit.verify.harming import Harming
+from godwit.verify.fault_injection import FaultInjection
 from godwit.verify.judge.content import Contents
-from godwit.verify.judge.court import Court, Rules
-from godwit.verify.judge.finding import Finding, Findings, Promise
-from godwit.verify.judge.ledger import Ledger
+from godwit.verify.judge.context import CheckContext, Rules
+from godwit.verify.judge.expected_history import ExpectedHistory
+from godwit.verify.judge.finding import Finding, Findings, Guarantee
 from godwit.verify.judge.merging import Merging
-from godwit.verify.plan import CALM_S, OF_NODE, WARM_UP_S, Fault, Harm, Kind, Plan, Scale, make_plan
+from godwit.verify.plan import CALM_S, OF_NODE, WARM_UP_S, Fault, FaultKind, Kind, Plan, Scale, make_plan
 from godwit.verify.proxy import Proxy
 from godwit.verify.timing import start_clock
 from godwit.verify.trace import EVENTS_MAX, Trace
@@ -37,19 +37,19 @@ class Reader:
         self.told.append((begin, end))
 
 
-async def test_the_last_harm_lasts_as_long_as_it_was_planned() -> None:
+async def test_the_last_fault_kind_lasts_as_long_as_it_was_planned() -> None:
     reader, clock = Reader(), start_clock()
-    ledger = Ledger(Contents(1, 20), {})
-    court = Court(ledger, Merging(ledger), Findings(), Rules())
-    faults = [Fault(0.0, Harm.STALL, 0.2, ("a",))]
-    harming = Harming(faults, Proxy(None), None, court, clock, {"a": reader}, reader.tell, 10.0)
-    await harming.run()
+    expected = ExpectedHistory(Contents(1, 20), {})
+    context = CheckContext(expected, Merging(expected), Findings(), Rules())
+    faults = [Fault(0.0, FaultKind.STALL, 0.2, ("a",))]
+    injection = FaultInjection(faults, Proxy(None), None, context, clock, {"a": reader}, reader.tell, 10.0)
+    await injection.run()
     [(begin, end)] = reader.told
     assert end - begin >= 190 and not reader.is_stalled
 
 
 def a_plan(seed: int = 3, seconds: float = 120.0, subscribers: int = 200) -> Plan:
-    return make_plan(seed, Scale(seconds, subscribers), frozenset(Kind), frozenset(Harm))
+    return make_plan(seed, Scale(seconds, subscribers), frozenset(Kind), frozenset(FaultKind))
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_another() -> None:
@@ -58,7 +58,7 @@ def test_the_same_seed_gives_the_same_plan_and_another_another() -> None:
 
 
 def test_all_subjects_of_a_plan_are_under_its_root() -> None:
-    plan = make_plan(1, Scale(60, 50), frozenset(Kind), frozenset(Harm), "/verify/run")
+    plan = make_plan(1, Scale(60, 50), frozenset(Kind), frozenset(FaultKind), "/verify/run")
     selectors = [*plan.styles, *(subscriber.selector for subscriber in plan.subscribers)]
     assert all(selector.startswith("/verify/run/") for selector in selectors)
 
@@ -71,15 +71,15 @@ def test_a_plan_has_every_kind_of_subscriber_and_as_many_as_wanted() -> None:
     assert len({each.name for each in plan.subscribers}) == 200
 
 
-def test_every_harm_is_done_within_two_minutes_and_none_while_everybody_joins_or_comes_to_the_end() -> None:
+def test_every_fault_kind_is_done_within_two_minutes_and_none_while_everybody_joins_or_comes_to_the_end() -> None:
     faults = a_plan().faults
-    assert {fault.harm for fault in faults} == set(Harm)
+    assert {fault.fault_kind for fault in faults} == set(FaultKind)
     assert all(fault.at_s >= WARM_UP_S and fault.at_s + fault.for_s <= 120 - CALM_S for fault in faults)
     assert [fault.at_s for fault in faults] == sorted(fault.at_s for fault in faults)
 
 
-def test_what_harms_the_node_does_not_overlap() -> None:
-    faults = [fault for fault in a_plan(seconds=600).faults if fault.harm in OF_NODE]
+def test_what_fault_kinds_the_node_does_not_overlap() -> None:
+    faults = [fault for fault in a_plan(seconds=600).faults if fault.fault_kind in OF_NODE]
     assert all(one.at_s + one.for_s <= next.at_s for one, next in pairwise(faults))
 
 
@@ -164,12 +164,12 @@ def test_a_trace_is_bounded_and_says_what_it_left_out() -> None:
 
 
 def test_a_verdict_tells_the_shortest_history_and_how_to_see_it_again() -> None:
-    finding = Finding(Promise.NO_LOSS, "7.3 never came", "pattern-1", "/a", 5, ["stood at 7.2", "message 7.4"])
-    states = {promise: "kept" for promise in Promise} | {Promise.NO_LOSS: "broken"}
-    counts = Counter({"breaches": 1})
+    finding = Finding(Guarantee.NO_LOSS, "7.3 never came", "pattern-1", "/a", 5, ["stood at 7.2", "message 7.4"])
+    states = {guarantee: "kept" for guarantee in Guarantee} | {Guarantee.NO_LOSS: "broken"}
+    counts = Counter({"violations": 1})
     verdict = Verdict("godwit", 9, 60, True, states, counts, [finding], finding, Counter(), {}, {})
     out = StringIO()
     print_verdict(verdict, Console(file=out, width=40), "godwit verify --url ws://[::1]:8800 --seed 9")
     text = out.getvalue()
     assert "BROKEN" in text and "7.3 never came" in text and "message 7.4" in text
-    assert "again: godwit verify --url ws://[::1]:8800 --seed 9\n" in text
+    assert "repeat with: godwit verify --url ws://[::1]:8800 --seed 9\n" in text

@@ -1,4 +1,4 @@
-"""`godwit verify` for real: a node that is killed, frozen and cut keeps its promises; other brokers are judged by the same witnesses.
+"""`godwit verify` for real: a node that is killed, frozen and cut keeps its guarantees; other brokers are judged by the same checkers.
 
 `TEST_SEED=7` repeats a run's plan.
 """
@@ -16,61 +16,61 @@ from click.testing import CliRunner
 from godwit import testing
 from godwit.verify.brokers import OTHERS, BrokerMissing, GodwitBroker
 from godwit.verify.command import verify
-from godwit.verify.judge.finding import Promise
-from godwit.verify.plan import Harm, Kind, Scale, make_plan
+from godwit.verify.judge.finding import Guarantee
+from godwit.verify.plan import FaultKind, Kind, Scale, make_plan
 from godwit.verify.report import build_document, build_page
-from godwit.verify.scene import Scene, run_scene
 from godwit.verify.verdict import build_verdict
+from godwit.verify.verify_run import VerifyRun, run_plan
 
 SEED = int(os.environ.get("TEST_SEED", "1"))
-QUICK_HARMS = frozenset({Harm.CUT, Harm.KILL, Harm.STALL, Harm.HALF_OPEN, Harm.FREEZE})
+QUICK_FAULTS = frozenset({FaultKind.CUT, FaultKind.KILL, FaultKind.STALL, FaultKind.HALF_OPEN, FaultKind.FREEZE})
 
 
-def told(scene: Scene) -> str:
+def told(run: VerifyRun) -> str:
     """What went wrong, for the one who has to look at it."""
-    lines = [f"seed {scene.plan.seed}: {scene.findings.counts}"]
-    for finding in scene.findings.kept[:5]:
-        lines += [f"{finding.promise}: {finding.who} on {finding.subject}: {finding.sentence}", *finding.history]
+    lines = [f"seed {run.plan.seed}: {run.findings.counts}"]
+    for finding in run.findings.kept[:5]:
+        lines += [f"{finding.guarantee}: {finding.who} on {finding.subject}: {finding.sentence}", *finding.history]
     return "\n".join(lines)
 
 
-async def test_a_node_that_is_killed_frozen_and_cut_keeps_every_promise(tmp_path: Path) -> None:
+async def test_a_node_that_is_killed_frozen_and_cut_keeps_every_guarantee(tmp_path: Path) -> None:
     broker = GodwitBroker()
-    plan = make_plan(SEED, Scale(seconds=20, subscribers=40, publishers=4, rate=100), broker.kinds, QUICK_HARMS)
-    scene = await run_scene(plan, broker, lambda scene: None)
-    assert not scene.findings.total, told(scene)
-    counts = build_verdict(scene).counts
+    plan = make_plan(SEED, Scale(seconds=20, subscribers=40, publishers=4, rate=100), broker.kinds, QUICK_FAULTS)
+    run = await run_plan(plan, broker, lambda run: None)
+    assert not run.findings.total, told(run)
+    counts = build_verdict(run).counts
     assert counts["restarts"] >= 1 and counts["losses"] > 20 and counts["messages"] > 1_000
     assert counts["merges_judged"] > 10
-    document = build_document(scene, build_verdict(scene), "godwit verify --seed 1")
+    document = build_document(run, build_verdict(run), "godwit verify --seed 1")
     page = build_page(document)
     assert "PASSED" in page and "killed" in page and "://" not in page.replace("http://www.w3.org", "")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("driver", ["io_uring", "readiness"])
-async def test_a_node_keeps_every_promise_for_minutes_under_every_harm(driver: str) -> None:
+async def test_a_node_keeps_every_guarantee_for_minutes_under_every_fault_kind(driver: str) -> None:
     seed = int(os.environ.get("TEST_SEED") or Random().randrange(1 << 32))
     broker = GodwitBroker(settings={"node.driver": driver})
-    plan = make_plan(seed, Scale(seconds=180, subscribers=150), broker.kinds, frozenset(Harm))
-    scene = await run_scene(plan, broker, lambda scene: None)
-    assert not scene.findings.total, told(scene)
+    plan = make_plan(seed, Scale(seconds=180, subscribers=150), broker.kinds, frozenset(FaultKind))
+    run = await run_plan(plan, broker, lambda run: None)
+    assert not run.findings.total, told(run)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(OTHERS))
-async def test_other_brokers_are_judged_and_keep_what_they_promise_while_clients_are_cut(name: str) -> None:
+async def test_other_brokers_are_judged_and_keep_what_they_guarantee_while_clients_are_cut(name: str) -> None:
     try:
         broker = OTHERS[name]()
     except BrokerMissing as missing:
         pytest.skip(str(missing))
     scale = Scale(seconds=15, subscribers=12, rate=60)
-    plan = make_plan(SEED, scale, broker.kinds & {Kind.SUBJECT, Kind.PATTERN}, frozenset({Harm.CUT}))
-    scene = await run_scene(plan, broker, lambda scene: None)
-    assert not scene.findings.total, told(scene)
-    counts = build_verdict(scene).counts
+    plan = make_plan(SEED, scale, broker.kinds & {Kind.SUBJECT, Kind.PATTERN}, frozenset({FaultKind.CUT}))
+    run = await run_plan(plan, broker, lambda run: None)
+    assert not run.findings.total, told(run)
+    counts = build_verdict(run).counts
     assert counts["losses"] > 0 and counts["messages"] > 300
-    assert build_verdict(scene).promises[Promise.GAPS] == "not promised"
+    assert build_verdict(run).guarantees[Guarantee.GAPS] == "not guaranteed"
 
 
 def test_the_command_says_what_it_does_not_know() -> None:

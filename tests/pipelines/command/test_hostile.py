@@ -125,11 +125,12 @@ def test_a_locale_of_ascii_shows_everything_and_no_control_sequence(name: str, p
 
 @pytest.mark.parametrize("name", [*WORDS, *sorted(WAITING)])
 def test_words_that_cannot_be_are_refused_with_2(name: str) -> None:
-    for words in (["--nothing"], ["\udcff", "\udcff"], ["--set", "nothing=1"]):
+    for words in (["--nothing"], ["\udcff", "\udcff"], ["--set", "nothing=1"], [HOSTILE, HOSTILE], [f"--{HOSTILE}"]):
         if words[0] == "--set" and not name.startswith("run"):
             continue
         done = call([*name.split(), *words], stdout=subprocess.PIPE)
         assert done.returncode in (2, 4) and done.stderr.strip(), (words, done)
+        assert not CONTROLS.search(done.stderr.decode("utf-8")), done
 
 
 def test_exact_output_stays_exact(place: Path) -> None:

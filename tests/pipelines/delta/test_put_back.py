@@ -28,9 +28,7 @@ def test_a_batch_before_one_that_the_table_holds_is_refused(tmp_path: Path) -> N
     path = tmp_path / "t"
     assert commit(path, 3) and commit(path, 5) and not commit(path, 5)
     for batch in (0, 3, 4):
-        with pytest.raises(
-            CheckpointOlder, match=f"holds batch 5 of this query, which is about to write its batch {batch}"
-        ):
+        with pytest.raises(CheckpointOlder, match=f"batch 5 .*batch {batch}"):
             commit(path, batch)
     assert count_rows(str(path), "q", -1) == 4 and count_rows(str(path), "q", 3) == 2
     assert count_rows(str(path), "another", -1) == 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -15,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import DateType, LongType, StringType, StructField, StructType
 
 from godwit_pipelines.delta import read_table
-from godwit_pipelines.delta.appended import read_file, snapshot_files
+from godwit_pipelines.delta.appended import Appended, read_file, snapshot_files
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.tail import TailReader
 from godwit_pipelines.errors import TableMismatch
@@ -70,12 +72,12 @@ def test_a_column_that_the_table_does_not_have_is_an_error_for_every_reader(
 ) -> None:
     make(tmp_path / "t", ["a"])
     wanted = StructType().add("k", StringType()).add("w", LongType())
-    with pytest.raises(TableMismatch, match="has no column .w long.; it has .k string, v long."):
+    with pytest.raises(TableMismatch, match="w long.*k string, v long"):
         read_table(spark, str(tmp_path / "t"), wanted)
     tail = TailReader({"path": str(tmp_path / "t")}, wanted)
-    with pytest.raises(TableMismatch, match="has no column"):
+    with pytest.raises(TableMismatch):
         tail.latestOffset(tail.initialOffset(), ReadMaxRows(10))
-    with pytest.raises(TableMismatch, match="column v is long, not v date"):
+    with pytest.raises(TableMismatch, match="v .*long.* v date"):
         read_table(spark, str(tmp_path / "t"), StructType().add("v", DateType()))
 
 
@@ -86,6 +88,15 @@ def test_a_file_without_a_column_that_the_table_gained_reads_null(tmp_path: Path
     wanted = StructType([*SCHEMA, StructField("w", LongType())])
     rows = read_table(spark, str(tmp_path / "t"), wanted).orderBy("k").collect()
     assert [(row["k"], row["w"]) for row in rows] == [("a", None), ("b", None), ("c", 8)]
+
+
+def test_a_time_of_96_bits_as_spark_writes_it_is_read_as_what_it_is(tmp_path: Path) -> None:
+    """Also one that no number of nanoseconds holds, which Arrow would read as another."""
+    schema = pa.schema([pa.field("time", pa.timestamp("us", "UTC"))])
+    times = [datetime(year, 1, 2, 3, 4, 5, 6, tzinfo=UTC) for year in (1970, 2026, 2300, 9999)]
+    pq.write_table(pa.table({"time": times}, schema), tmp_path / "file", use_deprecated_int96_timestamps=True)
+    (rows,) = read_file(tmp_path, Appended("file", len(times), ()), schema)
+    assert rows.column("time").to_pylist() == times
 
 
 def test_a_table_of_ours_is_given_the_columns_that_it_gained_before_a_job_reads_it(

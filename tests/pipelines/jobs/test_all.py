@@ -55,7 +55,7 @@ def test_the_audit_ends_with_what_nobody_was_told(tmp_path: Path, lake: Lake, ru
         ("repeat", 1),
     }
     page = build_page(build_document(lake.folder, START + timedelta(hours=1)))
-    assert "BROKEN" in page and "handed over again" in page
+    assert "BROKEN" in page and "delivered twice" in page
 
 
 @pytest.mark.long

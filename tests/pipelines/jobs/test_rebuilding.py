@@ -66,13 +66,11 @@ def test_a_job_is_made_again_from_a_table_that_was(lake: Lake, run_job: Runs) ->
     shutil.rmtree(lake.path("bronze.access"))
     for number in range(2):
         come(lake, number)
-    with pytest.raises(Exception, match="Run the job that reads it with --rebuild"):
+    with pytest.raises(Exception, match="--rebuild"):
         run_job("sessions")
     said = Said(lake, "sessions").rebuild()
     assert lake.read("silver.sessions").count() == 2 and not marker_of(lake, JOBS["sessions"]).exists()
-    assert said == [
-        "sessions: silver.sessions, gold.concurrency_1m removed, with what was kept of where sessions had read to"
-    ]
+    assert said == ["sessions: silver.sessions, gold.concurrency_1m and their checkpoints removed"]
 
 
 def test_what_was_cut_short_is_finished_by_the_next_run(lake: Lake, run_job: Runs) -> None:
@@ -123,7 +121,7 @@ def test_a_table_is_kept_whose_rows_the_journals_let_go_of(tmp_path: Path, lake:
     writer.seal()
     run_job("land")
     writer.retain(20)
-    with pytest.raises(ConfigInvalid, match="bronze.messages has rows 0 to 29 of run"):
+    with pytest.raises(ConfigInvalid, match="bronze.messages .* 0 to 29 "):
         Said(lake, "land").rebuild()
     assert lake.read("bronze.messages").count() == 30
     lake.config = replace(lake.config, journal=replace(lake.config.journal, fail_on_data_loss=False))
@@ -146,7 +144,7 @@ def test_a_stream_alone_keeps_what_is_in_quarantine_of_others(tmp_path: Path, la
 
 @pytest.mark.parametrize("job", ["all", "maintain", "replay", "reconcile"])
 def test_a_job_that_fills_no_tables_from_others_is_refused(job: str) -> None:
-    with pytest.raises(ConfigInvalid, match="fills no tables that could be made again"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--rebuild"):
         check_rebuild(JOBS[job])
 
 
@@ -165,7 +163,7 @@ def test_bars_of_values_that_the_journals_let_go_of_are_kept(tmp_path: Path, lak
     run_job("ohlc", field="$.n")
     writer.write([message(20)])
     writer.retain(20)
-    with pytest.raises(ConfigInvalid, match="begins at row 20 of messages"):
+    with pytest.raises(ConfigInvalid, match="row 20 of messages"):
         Said(lake, "ohlc").rebuild()
 
 

@@ -51,26 +51,26 @@ def test_hours_from_a_time_on_are_judged_whole(spark: SparkSession, lake: Lake, 
     lake.replace("bronze.deliveries", frame(spark, DELIVERIES, handed))
     assert run_job("audit").found == 1
     unproven = lake.read("gold.audit_verdict").where("verdict = 'unproven'").select("selector", "erased").collect()
-    assert [tuple(row) for row in unproven] == [("/3", 1)], "one row of deliveries is not there any more"
+    assert [tuple(row) for row in unproven] == [("/3", 1)], "one row of deliveries no longer exists"
 
 
 def test_a_time_to_come_is_no_proof(spark: SparkSession, lake: Lake, run_job: Runs) -> None:
     lake.append("bronze.deliveries", frame(spark, DELIVERIES, [range_of(0, 1, 5, 1, 5)]))
-    with pytest.raises(TableMissing, match="there is nothing to hold bronze.deliveries against"):
+    with pytest.raises(TableMissing, match="bronze.messages"):
         run_job("audit")
     lake.append("bronze.messages", frame(spark, MESSAGES, [message_of(n, 1, n + 1, 0) for n in range(5)]))
     assert run_job("audit", since="2030-01-01").text == (
-        "nothing was handed over since 2030-01-01 00:00:00 UTC: the newest row of bronze.deliveries is of 2026-11-21 10:05:00 UTC"
+        "nothing was delivered since 2030-01-01 00:00:00 UTC: the newest row of bronze.deliveries is from 2026-11-21 10:05:00 UTC"
     )
     assert run_job("audit").text.startswith("PROVEN: 5 messages")
-    assert run_job("audit", since="2026-11-21 10:06").text.startswith("nothing was handed over")
-    assert run_job("audit", since="0 seconds").text.startswith("nothing was handed over"), "so long ago"
+    assert run_job("audit", since="2026-11-21 10:06").text.startswith("nothing was delivered")
+    assert run_job("audit", since="0 seconds").text.startswith("nothing was delivered"), "so long ago"
 
 
 def test_what_was_told_and_what_the_journal_excuses_are_said_apart() -> None:
     excused = "; 1 message cannot be judged, where the journal says that it lost rows"
     assert (tell_declared(0, 0), tell_declared(0, 1)) == ("", excused)
-    assert tell_declared(1_200, 1) == "; the 1,200 that are missing were told to be" + excused
+    assert tell_declared(1_200, 1) == "; 1,200 missing messages reported to clients" + excused
 
 
 @pytest.mark.long

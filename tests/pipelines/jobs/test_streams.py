@@ -14,7 +14,7 @@ from godwit_pipelines.terminal.commands import describe
 from tests.pipelines.test_delta import write
 
 COMMAND = f"{sys.executable} -m godwit_pipelines"
-CLOSED = "godwit-pipelines: whoever read the output closed it before all was written\n"
+CLOSED = "godwit-pipelines: the reader of the output closed it before everything was written\n"
 FULL = "godwit-pipelines: the output cannot be written: No space left on device\n"
 
 

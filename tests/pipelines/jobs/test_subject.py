@@ -17,11 +17,11 @@ def test_what_the_contract_calls_a_subject_or_pattern_is_taken() -> None:
     for subject in VECTORS["valid_subjects"]:
         if not subject.startswith("/$"):
             check_subject("below", subject)
-    for pattern in [*VECTORS["valid_patterns"], *VECTORS["valid_subjects"]]:
+    for pattern in [*VECTORS["valid_patterns"], *VECTORS["valid_subjects"], *VECTORS["with_empty_segments"]]:
         check_pattern("subjects", pattern)
 
 
-@pytest.mark.parametrize("text", [*VECTORS["invalid_subjects"], "/$node/now"])
+@pytest.mark.parametrize("text", [*VECTORS["invalid_subjects"], *VECTORS["with_empty_segments"], "/$node/now"])
 def test_what_no_message_can_be_published_on_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="--option below"):
         check_subject("below", text)

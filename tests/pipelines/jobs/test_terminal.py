@@ -103,4 +103,4 @@ def test_a_condition_on_text_passes_over_what_is_no_text(tmp_path: Path) -> None
         expected = [{"base64": "//4="} if row["journal_offset"] < 2 else '{"a": 1}' for row in rows]
         assert [row["content"] for row in rows] == expected
     failed = CliRunner().invoke(cli.main, [*words, "content LIKE '%a%' AND nothing = 1"])
-    assert failed.exit_code == 2 and "is no condition" in failed.output
+    assert failed.exit_code == 2 and "is not a valid condition" in failed.output

@@ -193,4 +193,4 @@ def test_a_topic_lands_once_over_restarts_and_a_lost_checkpoint(tmp_path: Path, 
     assert lake.read("bronze.messages").count() == 2600 - 3 + 3999
     assert lake.read("bronze.messages").select("run").distinct().count() == 2
     assert run(*words, "--set", "kafka.topics=halls", log=tmp_path / "log") == KafkaFailed.exit_code
-    assert "is it in kafka.topics by its right name" in (tmp_path / "log").read_text()
+    assert "check its name in kafka.topics" in (tmp_path / "log").read_text()

@@ -186,7 +186,7 @@ def test_nothing_that_was_shown_is_lost_when_the_node_is_killed_under_load(
             assert kept[subject][place]["content"] == content
         for subject in SUBJECTS:
             shown = [int(place.split(".")[1]) for _, place, _ in seen[subject]]
-            assert shown == list(range(1, len(shown) + 1)), "in order, without a hole"
+            assert shown == list(range(1, len(shown) + 1)), "in order, without a loss"
             last = seen[subject][-1][1]
             with urllib.request.urlopen(f"{url}/v1/snapshot?subject={subject}", timeout=TIMEOUT_S) as answer:
                 newest = list(kept[subject].values())[-1]

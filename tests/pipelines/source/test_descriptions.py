@@ -52,7 +52,6 @@ def test_a_flipped_bit_of_a_description_loses_nothing_that_a_node_recovers(
     batches = batches_of(file)
     file = writer.seal() if is_sealed else file
     writer.close()
-    (tmp_path / "journal/boot").write_text(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8"))
     true = {row["journal_offset"]: without_fault(row) for row in read(tmp_path)}
     whole = file.read_bytes()
     flips = [(at, bit) for at in described(whole, batches, 8 if is_sealed else 0) for bit in range(8)]

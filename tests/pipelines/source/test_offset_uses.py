@@ -15,15 +15,11 @@ SOURCE = Path(__file__).resolve().parents[3] / "pipelines/src/godwit_pipelines"
 FOLDERS = ("jobs", "transforms", "delta", "tables", "publish", "report")
 OFFSET = re.compile(r"\b(?:journal_)?journal_offset\b")
 RUN = re.compile(r"\brun\b")
-THE_PROOF = "the audit by run is the proof's to rewrite"
 OF_ONE_RUN = "of rows of one run: those who call it see to that"
 WITHOUT_RUN = {
     "jobs/land.py without_landed": "records of a topic of Kafka, of which a source is told at which journal_offset to begin",
     "jobs/ranges.py reached_by": OF_ONE_RUN,
-    "transforms/torn.py find_torn": THE_PROOF,
-    "transforms/torn.py find_stretches": THE_PROOF,
-    "transforms/torn.py _IS_TORN": THE_PROOF,
-    "transforms/holes.py find_holes": THE_PROOF,
+    "transforms/torn.py _IS_TORN": "within a subscriber's key, which has the run",
     "transforms/faults.py settle_back": "within an island, which is of one run",
     "transforms/faults.py _STRETCHES": "within an island, which is of one run",
     "transforms/faults.py _FILLED": "within an island, which is of one run",
@@ -32,9 +28,8 @@ WITHOUT_RUN = {
     "transforms/folding.py pick": "within a subscriber's key, which has the run",
     "transforms/folding.py sum_hours": "within a subscriber's key, which has the run",
     "transforms/folding.py _NARROW": "within a subscriber's key, which has the run",
-    "transforms/folding.py list_again": THE_PROOF,
     "transforms/faults.py _ROW": "within an island, which is of one run",
-    "transforms/runs.py list_began": THE_PROOF,
+    "transforms/runs.py link_runs": "of rows of `runs`, each of which begins a run",
     "delta/erasing.py _NUMBERS": "types of columns",
 }
 """Where the offset stands without the run, and why that is right."""

@@ -55,7 +55,7 @@ def test_a_copy_that_went_on_otherwise_ends_its_reader(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "t")
     shutil.copytree(tmp_path / "copy", tmp_path / "t")
     append(tmp_path / "t", 4)
-    with pytest.raises(TableReplaced, match="version 3 of .* is .*, and .* was read: .*--rebuild"):
+    with pytest.raises(TableReplaced, match="version 3 .*--rebuild"):
         reader(tmp_path / "t").latestOffset(place, ReadMaxRows(1000))
 
 

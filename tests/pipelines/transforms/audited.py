@@ -18,6 +18,7 @@ from godwit_pipelines.transforms.audit import conclude, conclude_folded, judge
 from godwit_pipelines.transforms.faults import find_faults
 from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
+from godwit_pipelines.transforms.runs import collect, list_ends, list_runs
 from godwit_pipelines.transforms.torn import find_torn
 from tests.pipelines.transforms.checker import Case, Found, message_rows
 from tests.pipelines.transforms.rows import frame
@@ -70,13 +71,14 @@ def run_audit(
     erased = spark.createDataFrame(
         gone, "node string, run string, epoch long, journal_offset long, arrival long, rows long"
     )
-    known = know_published(published, began, sums, erased if gone else None)
+    said, ends = collect(list_runs(began)), collect(list_ends(sums))
+    known = know_published(published, sums, said, ends, erased if gone else None)
     handed = frame(spark, DELIVERIES, deliveries)
     again = list_again(handed, access)
     folded = fold(handed, sums, again) if is_folded else None
     rest, counts = (folded.rest, folded.counts) if folded else (handed, True)
     # what follows is planned from its rows: half the time of this file
-    torn = find_torn(handed, access, {}, {}) if is_torn else None
+    torn = find_torn(handed, access, began, {}, {}) if is_torn else None
     if folded and folded.is_whole:
         found = conclude_folded(folded)
     else:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES, RUNS
+from godwit_pipelines.schemas import ACCESS, DELIVERIES, MESSAGES
 from godwit_pipelines.transforms.audit import judge
 from godwit_pipelines.transforms.folding import fold, list_again
 from godwit_pipelines.transforms.published import know_published, sum_messages
+from godwit_pipelines.transforms.runs import collect, list_ends
 from tests.pipelines.transforms.audited import Audited, Scene, run_audit, scene_of
 from tests.pipelines.transforms.checker import MICROS, Case, Row, draw_case
 from tests.pipelines.transforms.rows import frame
@@ -51,6 +52,7 @@ CHAINS: dict[str, tuple[bool, list[Told]]] = {
     "an end and no beginning": (False, [handed(1, 4) | {"from_sequence": None}]),
     "another person": (False, [handed(1, 3), handed(4, 8, identity="else")]),
     "another tenant": (False, [handed(1, 3), handed(4, 8, tenant="else")]),
+    "another authority": (False, [handed(1, 3, authority="basic"), handed(4, 8, authority="certificate")]),
     "twice subscribed": (False, [handed(1, 3), handed(4, 8)]),
     "once subscribed": (True, [handed(1, 3), handed(4, 8)]),
     "skips": (False, [handed(1, 3)]),
@@ -94,7 +96,7 @@ def test_where_all_is_in_order_only_patterns_are_judged(
     pattern |= {"from_arrival": 1, "to_arrival": 3, "count": 3, "journal_offset": len(scene.deliveries)}
     messages = frame(spark, MESSAGES, scene.messages)
     sums = sum_messages(messages)
-    published = know_published(messages, frame(spark, RUNS, []), sums)
+    published = know_published(messages, sums, [], collect(list_ends(sums)))
     access = frame(spark, ACCESS, [])
     given = frame(spark, DELIVERIES, [*scene.deliveries, pattern])
     again = list_again(given, access)

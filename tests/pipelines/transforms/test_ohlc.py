@@ -70,7 +70,7 @@ def test_values_that_came_too_late_are_told(spark: SparkSession, tmp_path: Path)
     said, late = StringIO(), dict[str, int]()
     run_to_end(writer.option("checkpointLocation", str(tmp_path / "place")), watcher(Console(file=said), late))
     assert (kept, late) == ([1.0, 3.0, 4.0], {"late": 1})
-    assert "at least 1 row came too late and is not counted" in " ".join(said.getvalue().split())
+    assert "at least 1 row arrived too late and is not counted" in " ".join(said.getvalue().split())
 
 
 def test_a_clock_that_is_wrong_makes_no_other_rows_late_and_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_clock_that_is_wrong_makes_no_other_rows_late_and_is_told(spark: Spark
     said, late = StringIO(), dict[str, int]()
     run_to_end(writer.option("checkpointLocation", str(tmp_path / "place")), watcher(Console(file=said), late))
     assert (kept, late) == ([1.0, 3.0, 2.0], {"ahead": 1})
-    assert "ahead: 1 row of a day to come is not counted" in " ".join(said.getvalue().split())
+    assert "ahead: 1 row with a future time is not counted" in " ".join(said.getvalue().split())
 
 
 def test_bars_in_any_number_of_batches_are_those_of_one(spark: SparkSession) -> None:

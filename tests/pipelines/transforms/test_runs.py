@@ -47,6 +47,27 @@ def test_a_line_is_the_runs_that_follow_each_other() -> None:
     assert lines(*reversed(told)) == lines(*told)  # as the node's offsets have it, not as they are read
 
 
+def test_the_runs_of_a_journal_that_began_anew_or_continued_from_a_copy_are_in_lines_of_their_own() -> None:
+    """Their rows have offsets that the rows of the others have, too."""
+    told = [began("a", 0), began("b", 1, "a", 6), began("c", 0), began("d", 1, "c", 2), began("e", 2, "d", 5)]
+    told += [began("f", 1, "a", 4), began("g", 2, "f", 7)]
+    found = {run: (line, held_to) for run, line, held_to, _ in lines(*told)}
+    assert found == {
+        **{"a": ("a", 6), "b": ("a", None), "f": ("a", 7), "g": ("a", None)},
+        **{"c": ("c", 2), "d": ("c", 5), "e": ("c", None)},
+    }
+    numbers = {run: number for run, _, _, number in lines(*told)}
+    assert numbers == dict.fromkeys("abfg", 1) | dict.fromkeys("cde", 2)
+
+
+def test_runs_that_follow_each_other_in_a_circle_are_each_there_once() -> None:
+    assert sorted(row[0] for row in lines(began("a", 0, "b", 1), began("b", 1, "a", 1))) == ["a", "b"]
+
+
+def test_a_run_whose_predecessor_is_not_known_follows_the_one_before_it() -> None:
+    assert lines(began("a", 0), began("c", 2, "b", 9)) == [("a", "a", 9, 1), ("c", "a", None, 1)]
+
+
 def test_a_line_whose_first_run_is_no_longer_known_begins_with_the_first_that_is() -> None:
     assert lines(began("b", 1, "a", 6), began("c", 2, "b", 9)) == [("b", "b", 9, 0), ("c", "b", None, 0)]
 

@@ -131,3 +131,29 @@ def test_concurrency_counts_the_most_at_once(spark: SparkSession) -> None:
         (at(0), 10, 6, 11, 5, 1),
         (at(180), 6, 5, 0, 1, 0),
     ]
+
+
+def test_two_people_of_one_name_are_never_taken_for_one_who_came_back(spark: SparkSession) -> None:
+    """A certificate's ann and a token's, on one machine with one client: each came back for herself. Whose authority an older node did not
+    write down may be either.
+    """
+    ann = {"identity": "ann", "address": "10.0.0.1:5"}
+    token, certificate, older = ({**ann, "authority": each} for each in ("jwt:https://id.example", "certificate", None))
+    visits = [
+        *((0, 10, token), (11, 20, certificate), (21, 30, token)),  # of the token's ann 11 s apart
+        *((300, 310, token), (311, 320, certificate)),  # somebody else each time
+        *((600, 610, older), (611, 620, certificate), (621, 630, certificate)),
+    ]
+    rows = [
+        event(2 * number + end, visit[end], kind, number, **visit[2])
+        for number, visit in enumerate(visits, 1)
+        for end, kind in enumerate(("connected", "disconnected"))
+    ]
+    known = sessions(frame(spark, ACCESS, rows))
+    told = dict(collected(known, ("connection", "authority")))
+    assert told == {number: visit[2]["authority"] for number, visit in enumerate(visits, 1)}
+    assert collected(concurrency(known), ("minute", "connects", "reconnects")) == [
+        (at(0), 3, 1),
+        (at(300), 2, 0),
+        (at(600), 3, 2),
+    ]

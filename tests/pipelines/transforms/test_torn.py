@@ -177,7 +177,7 @@ def test_rows_that_are_not_there_are_asked_for_whatever_the_fault_is_that_they_l
     """A told gap of five is spent on the five that lie ahead of the row, so that what it was of looks like a hole."""
     deliveries = frame(spark, DELIVERIES, [handed(0, 1, 5), handed(2, 11, 20, count=5, gaps=1, gap_count=5)])
     messages, access, runs = frame(spark, MESSAGES_OF, MESSAGES), frame(spark, ACCESS, []), frame(spark, RUNS, [])
-    for find_missing, verdict in ((None, "broken"), (lambda: find_torn(deliveries, access, {}, {}), "unproven")):
+    for find_missing, verdict in ((None, "broken"), (lambda: find_torn(deliveries, access, runs, {}, {}), "unproven")):
         with judged(deliveries, messages, access, runs, None, find_missing) as found:
             assert [row.verdict for row in found.verdict.collect()] == [verdict]
             assert found.faults.filter("not declared").count() == int(verdict == "broken")
@@ -185,8 +185,10 @@ def test_rows_that_are_not_there_are_asked_for_whatever_the_fault_is_that_they_l
 
 def test_rows_that_were_erased_tear_nothing(spark: SparkSession) -> None:
     deliveries, access = frame(spark, DELIVERIES, [handed(0, 1, 8), handed(3, 9, 12)]), frame(spark, ACCESS, [])
-    assert find_torn(deliveries, access, {"": [(1, 3)]}, {}) is None
-    found = find_torn(deliveries, access, {"": [(1, 2)]}, {})
+    runs = frame(spark, RUNS, [])
+    for run in ("a", ""):  # an older version kept no runs
+        assert find_torn(deliveries, access, runs, {"": {run: [(1, 3)]}}, {}) is None
+    found = find_torn(deliveries, access, runs, {"": {"a": [(1, 2)], "b": [(2, 3)]}}, {})
     assert found
     assert [(row.unlanded, row.unheard) for row in found.collect()] == [([(2, 3)], [])]
 
@@ -196,6 +198,28 @@ def test_more_stretches_than_can_be_held_become_fewer_that_are_wider(
 ) -> None:
     monkeypatch.setattr(torn, "_MOST", 2)
     deliveries = frame(spark, DELIVERIES, [handed(offset, 1, 1) for offset in (0, 2, *range(4, 41), 42, 44)])
-    found = find_torn(deliveries, frame(spark, ACCESS, []), {}, {})
+    found = find_torn(deliveries, frame(spark, ACCESS, []), frame(spark, RUNS, []), {}, {})
     assert found
     assert [[tuple(each) for each in row.unlanded] for row in found.collect()] == [[(1, 4), (41, 44)]]
+
+
+def test_rows_of_a_journal_that_began_anew_hide_none_that_are_missing_of_another(spark: SparkSession) -> None:
+    """Where each has offsets from 0 on, those of one are no account of the other's: neither for rows nor for who is torn."""
+    rows = [handed(0, 1, 8), handed(3, 12, 16), *(handed(offset, 1, 1, run="b") for offset in range(6))]
+    access, runs = frame(spark, ACCESS, []), frame(spark, RUNS, [])
+    found = find_torn(frame(spark, DELIVERIES, rows), access, runs, {}, {})
+    assert found and [(row.run, row.unlanded) for row in found.collect()] == [("a", [(1, 3)])]
+
+
+def test_a_hole_over_several_runs_is_of_those_in_the_middle_too(spark: SparkSession) -> None:
+    """The middle run has deliveries, and no row of its access landed."""
+    began = [
+        {"run": run, "journal_offset": at, "kind": "began", "follows_run": follows, "time": MICROS + at}
+        for at, (run, follows) in enumerate((("a", None), ("b", "a"), ("c", "b")))
+    ]
+    deliveries = frame(spark, DELIVERIES, [handed(at, at + 1, at + 1, run=run) for at, run in enumerate("abc")])
+    access = frame(spark, ACCESS, [heard(0, 0), heard(3, 3, run="c")])
+    found = find_torn(deliveries, access, frame(spark, RUNS, began), {}, {})
+    assert found
+    unheard = [(MICROS, MICROS + 3 * SECOND + 1)]
+    assert [(row.run, row.unlanded, row.unheard) for row in found.collect()] == [(run, [], unheard) for run in "abc"]

@@ -47,11 +47,12 @@ class Ledger:
 
 
 class Listener:
-    """A subscriber of a pattern by Server-Sent Events, which writes down every number that reaches it."""
+    """A subscriber of a pattern by Server-Sent Events, which writes down every number that reaches it. It asks for no snapshots: one that
+    is read after the subscription began stands for the messages up to then."""
 
     def __init__(self, url: str, selector: str) -> None:
         self.received: Counter[int] = Counter()
-        self._answer = urllib.request.urlopen(f"{url}/v1/stream?subject={selector}", timeout=60)
+        self._answer = urllib.request.urlopen(f"{url}/v1/stream?subject={selector}&snapshot=false", timeout=60)
         self._events = self._read()
         assert next(self._events)["event"] == "subscribed"
 

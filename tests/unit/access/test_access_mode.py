@@ -9,6 +9,8 @@ from godwit.access.access_mode import EVERYTHING, BasicAuthorizer, build_access_
 from godwit.access.hosted import HostedAuthorizer
 from godwit.codes import Code
 from godwit.config import AccessConfig
+from godwit.config.tls import TlsConfig
+from godwit.config.tree import IssuerConfig
 from godwit.errors import ConfigInvalid
 
 TOKEN, OTHER = "correct-horse-battery-staple", "another-token-of-length"
@@ -57,7 +59,7 @@ def test_a_token_file_that_cannot_be_right_is_refused(tmp_path: Path, content: s
     with pytest.raises(ConfigInvalid, match=why) as caught:
         read_tokens(file)
     assert "short" not in str(caught.value)
-    with pytest.raises(ConfigInvalid, match="cannot be read"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "access.publish_tokens_file"):
         read_tokens(tmp_path / "missing")
 
 
@@ -84,3 +86,23 @@ async def test_replaced_tokens_hold_at_once_and_the_gone_are_named() -> None:
     assert authorizer.adopt(BasicAuthorizer((OTHER,))) == [granted.identity]
     assert isinstance(await authorizer.connect(ask(TOKEN)), Refusal)
     assert isinstance(await authorizer.connect(ask(OTHER)), Grant)
+
+
+async def test_each_mode_names_who_may_vouch_for_a_holder(tmp_path: Path) -> None:
+    def trusted(access: AccessConfig, *issuers: IssuerConfig, joined: tuple[str, ...] = ()) -> list[str]:
+        mode = build_access_mode(access, issuers, TlsConfig(client_identity="subject_cn"))
+        return mode.list_trusted(lambda one: joined[0] if one in joined else one)
+
+    assert trusted(AccessConfig()) == ["anonymous", "certificate"]
+    basic = AccessConfig("basic", (TOKEN,))
+    granted = await BasicAuthorizer((TOKEN,)).connect(ask(TOKEN))
+    assert isinstance(granted, Grant)
+    assert trusted(basic) == ["anonymous", "certificate", f"basic\n{granted.identity}"]
+    assert trusted(basic, joined=("people", "basic"))[-1] == f"people\n{granted.identity}"
+    custom = AccessConfig("custom", authorizer=f"{__name__}:loaded")
+    assert trusted(custom) == ["anonymous", "certificate", "authorizer"], "who signed a certificate counts there, too"
+    (tmp_path / "secret").write_text("s" * 64)
+    named = IssuerConfig("https://id", keys_file=str(tmp_path / "secret"), algorithms=("HS256",))
+    fetched = IssuerConfig("https://far", keys_url="https://far/keys.json")
+    by_key, by_issuer = trusted(AccessConfig("jwt"), named, fetched, joined=("people", "jwt:https://far"))[-2:]
+    assert by_key.startswith("jwt:https://id\n") and by_issuer == "jwt:https://far", "its source says the issuer"

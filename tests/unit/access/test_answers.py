@@ -29,11 +29,13 @@ class Raising(str):
         raise RuntimeError("never")
 
 
+END_MS = 1_795_000_000_000
 WRONG: list[tuple[Any, str]] = [
     (forge(Grant, expires_ms=1e12), "Grant.expires_ms"),
     (forge(Grant, expires_ms=True), "Grant.expires_ms"),
     (forge(Grant, expires_ms=-1), "Grant.expires_ms"),
     (forge(Grant, expires_ms=2**80), "Grant.expires_ms"),
+    (forge(Grant, expires_ms=1_795_000_000), "Grant.expires_ms must be Unix time in milliseconds"),
     (forge(Grant, token_id=12345), "Grant.token_id"),
     (forge(Grant, token_id="\ud800"), "Grant.token_id"),
     (forge(Grant, token_id="x" * 2_000), "Grant.token_id"),
@@ -65,6 +67,7 @@ def test_a_wrong_answer_names_its_method_and_field(answer: Any, field: str) -> N
     "make",
     [
         lambda: Grant("ann", expires_ms=1e12),  # type: ignore[arg-type]  # what a user may write
+        lambda: Grant("ann", expires_ms=1_795_000_000),
         lambda: Grant("ann", token_id=12345),  # type: ignore[arg-type]  # what a user may write
         lambda: Refusal(ValueError("no")),  # type: ignore[arg-type]  # what a user may write
         lambda: Grant("ann", iter(lambda: Rule.allow("/a"), None)),
@@ -76,15 +79,15 @@ def test_a_wrong_value_is_refused_where_it_is_made(make: Any) -> None:
 
 
 def test_a_good_answer_is_copied_plain() -> None:
-    answer = check_connect("connect", Grant(Raising("ann"), [Rule.allow("/a")], 99, "t", "acme"))
-    assert answer == Grant("ann", [Rule.allow("/a")], 99, "t", "acme") and type(answer.identity) is str  # type: ignore[union-attr]  # a Grant
+    answer = check_connect("connect", Grant(Raising("ann"), [Rule.allow("/a")], END_MS, "t", "acme"))
+    assert answer == Grant("ann", [Rule.allow("/a")], END_MS, "t", "acme") and type(answer.identity) is str  # type: ignore[union-attr]  # a Grant
     assert len(check_connect("connect", Refusal("x" * 5_000)).reason) == 1_000  # type: ignore[union-attr]  # a Refusal
     assert check_selector("publish", True) is True
     with pytest.raises(AuthorizerFailed, match="publish answered a int"):
         check_selector("publish", 1)
 
 
-async def test_36_good_logins_of_one_turn_do_not_suffer_by_four_wrong_ones() -> None:
+async def test_good_logins_of_one_turn_do_not_suffer_by_four_wrong_ones() -> None:
     class Nearly(Authorizer):
         async def connect(self, question: ConnectQuestion) -> Any:
             return WRONG[question.connection][0] if question.connection < 4 else Grant(f"user-{question.connection}")
@@ -107,7 +110,7 @@ async def test_36_good_logins_of_one_turn_do_not_suffer_by_four_wrong_ones() -> 
         await asyncio.wait_for(enough.wait(), 5)
     refused = [order for order in orders if isinstance(order, RefuseOrder)]
     assert sorted(order.connection for order in refused) == [0, 1, 2, 3] and {order.code for order in refused} == {4204}
-    assert len(logs) == 4 and all("connect: Grant." in event["why"] for event in logs)
+    assert len(logs) == 4 and all("connect: Grant." in event["reason"] for event in logs)
     assert gate.waiting == 0
 
 

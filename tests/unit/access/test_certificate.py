@@ -1,11 +1,12 @@
 """Who a certificate names and what its holder may do: also where the name is meant to become more than a name."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion
-from godwit.access.certificate import CertificateAuthorizer, read_holder
+from godwit.access.certificate import CHAIN_MAX, CertificateAuthorizer, read_holder
 from godwit.codes import Code
 from godwit.config import build_config
 from godwit.config.checks import check_config
@@ -111,3 +112,11 @@ def test_what_cannot_be_is_refused() -> None:
     for template in ("/a/{identity}x", "/a/{who}", "nothing", "/a/{identity}/**/b"):
         with pytest.raises(ConfigInvalid):
             build_config({"access": {"certificate_publish": [template]}}, {}, {})
+
+
+async def test_no_more_than_a_few_certificates_may_come_with_one(authority: Authority) -> None:
+    der = read_der(authority.issue(client="ann")[0])
+    authorizer = CertificateAuthorizer(None, access(), "subject_cn", ())
+    for count, is_refused in ((CHAIN_MAX, False), (CHAIN_MAX + 1, True)):
+        answer = await authorizer.connect(replace(ask(der), certificate_chain=(der,) * count))
+        assert isinstance(answer, Refusal) == is_refused

@@ -33,6 +33,9 @@ class Scripted(Authorizer):
     async def connect(self, question: ConnectQuestion) -> Any:
         return await self._answer()
 
+    def list_trusted(self) -> list[str]:
+        return ["jwt:https://id"]
+
     async def update_token(self, question: ConnectQuestion) -> Any:
         self.renewals += 1
         return await self._answer()
@@ -72,8 +75,8 @@ async def cling() -> Any:
 
 
 async def test_a_grant_crosses_as_compiled_rules() -> None:
-    order, gate = await run(say(Grant("ann", [Rule.allow("/a/**", "subscribe")], 99)), CONNECT)
-    assert order == GrantOrder(7, "ann", [("/a/**", "subscribe", "allow")], 99)
+    order, gate = await run(say(Grant("ann", [Rule.allow("/a/**", "subscribe")], 1_795_000_000_000)), CONNECT)
+    assert order == GrantOrder(7, "ann", [("/a/**", "subscribe", "allow")], 1_795_000_000_000)
     assert gate.counts == {"asked": 1, "granted": 1, "refused": 0, "failed": 0, "revoked": 0}
 
 
@@ -90,6 +93,18 @@ async def test_a_connection_without_a_clear_answer_is_refused_and_may_come_back(
     assert isinstance(order, RefuseOrder) and order.code == Code.AUTHORIZER_UNAVAILABLE
     assert gate.counts["failed"] == 1
     assert [event["event"] for event in logs] == ["authorizer_failed"] and TOKEN not in str(logs)
+
+
+async def test_an_end_in_seconds_is_named_once_in_the_log() -> None:
+    async def answer() -> Any:
+        return Grant("ann", expires_ms=1_795_000_000)
+
+    with structlog.testing.capture_logs() as logs:
+        order, _ = await run(answer, CONNECT)
+    assert isinstance(order, RefuseOrder) and order.code == Code.AUTHORIZER_UNAVAILABLE
+    [line] = logs
+    assert line["event"] == "authorizer_failed"
+    assert line["reason"] == "connect: ValueError: Grant.expires_ms must be Unix time in milliseconds"
 
 
 @pytest.mark.parametrize("answer", [fail, never, cling, say(None), say(1), say(Grant("x"))])
@@ -164,7 +179,10 @@ async def test_without_an_authorizer_the_answer_is_no() -> None:
     assert isinstance(order, RefuseOrder)
 
 
-async def test_an_answer_the_engine_cannot_compile_takes_no_other_with_it() -> None:
+@pytest.mark.parametrize(
+    ("source", "code"), [(None, Code.AUTHORIZER_UNAVAILABLE), ("jwt:https://id\nk", Code.TOKEN_INVALID)]
+)
+async def test_an_answer_the_engine_cannot_compile_takes_no_other_with_it(source: str | None, code: Code) -> None:
     sent: list[Order] = []
     enough = asyncio.Event()
 
@@ -175,11 +193,12 @@ async def test_an_answer_the_engine_cannot_compile_takes_no_other_with_it() -> N
         if len(sent) == 3:
             enough.set()
 
-    gate = Gate(Scripted(say(Grant("ann"))), send, timeout_ms=5_000, calls_max=9)
+    gate = Gate(Scripted(say(Grant("ann", source=source))), send, timeout_ms=5_000, calls_max=9)
     for connection in range(3):
         gate.ask(AuthorizeReport(connection, None, None, "127.0.0.1:9", False))
     await asyncio.wait_for(enough.wait(), 5)
     assert [(order.connection, type(order)) for order in sent] == [(0, GrantOrder), (1, RefuseOrder), (2, GrantOrder)]
+    assert isinstance(sent[1], RefuseOrder) and sent[1].code == code, "a token's rules are its own fault"
 
 
 @pytest.mark.parametrize("same_holder", [(), ("certificate", "jwt:https://id")])

@@ -25,11 +25,14 @@ def test_an_identity_is_short_printable_text(identity: str) -> None:
 
 
 def test_a_grant_is_bounded() -> None:
-    assert Grant("ann", [Rule.allow("/a")], 5).rules == (Rule.allow("/a"),)
+    assert Grant("ann", [Rule.allow("/a")], 978_307_200_000).rules == (Rule.allow("/a"),)
     with pytest.raises(ValueError, match="rules"):
         Grant("ann", [Rule.allow("/a")] * (RULES_MAX + 1))
     with pytest.raises(ValueError, match="expires_ms"):
         Grant("ann", expires_ms=-1)
+    with pytest.raises(ValueError, match=r"Grant\.expires_ms must be Unix time in milliseconds"):
+        Grant("ann", expires_ms=978_307_199_999)
+    assert Grant("ann", expires_ms=0).expires_ms == 0
 
 
 def test_a_refusal_closes() -> None:

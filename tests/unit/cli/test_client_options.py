@@ -26,7 +26,7 @@ def test_a_token_is_the_files_or_the_environments(monkeypatch: pytest.MonkeyPatc
     file = tmp_path / "token"
     file.write_text("from-file\n")
     assert read_token(file) == "from-file"
-    with pytest.raises(ConfigInvalid, match="cannot be read"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--token-file"):
         read_token(tmp_path / "missing")
     file.write_text("[admin]\nsecret\n")
     with pytest.raises(ConfigInvalid, match="is not one token") as told:
@@ -61,7 +61,7 @@ def test_a_subject_without_its_slash_gets_a_hint() -> None:
     with pytest.raises(ConfigInvalid, match=r"did you mean /rooms/1\?"):
         check_selector("SUBJECT", "rooms/1", check_subject)
     with pytest.raises(ConfigInvalid) as refused:
-        check_selector("SUBJECT", "rooms//1", check_subject)
+        check_selector("SUBJECT", "rooms/*", check_subject)
     assert not refused.value.hint
 
 

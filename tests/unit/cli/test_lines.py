@@ -36,6 +36,14 @@ def test_a_message_is_the_protocols_object() -> None:
     assert make_object(Dropped("/a", 2)) == {"dropped": "/a", "count": 2}
 
 
+def test_fields_are_shown_to_programs_and_people(capsys: pytest.CaptureFixture[str]) -> None:
+    message = Message("/a", b"x", Kind.TEXT, fields={"unit": "C", "raw": b"\xff", "old": None, "\x1b[2J": "e"})
+    made = make_object(message)
+    assert made["fields"] == {"unit": "C", "old": None, "\x1b[2J": "e"} and made["fields_bytes"] == {"raw": "/w=="}
+    write_pretty(message)
+    assert "x {unit=C, raw=1 bytes, old, \\u001b[2J=e}" in capsys.readouterr().out
+
+
 @given(VALUES, st.booleans())
 def test_json_content_is_one_line_of_ascii_that_says_the_same(value: object, is_wide: bool) -> None:
     written = json.dumps(value, ensure_ascii=False, indent=2 if is_wide else None).encode(errors="surrogatepass")

@@ -89,7 +89,10 @@ async def test_without_the_token_or_the_node_nothing_happens(
     node: testing.RunningNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GODWIT_ADMIN_TOKEN", "another-one-altogether")
-    with pytest.raises(NodeFailed, match="needs the admin token"):
+    with pytest.raises(NodeFailed, match="needs the admin token: Authorization: Bearer TOKEN$"):
+        await run(purge, "--admin", str(node.admin), "/a")
+    monkeypatch.delenv("GODWIT_ADMIN_TOKEN")
+    with pytest.raises(NodeFailed, match="needs the admin token.*--token-file FILE, or GODWIT_ADMIN_TOKEN"):
         await run(purge, "--admin", str(node.admin), "/a")
     with pytest.raises(NodeFailed, match="nothing to read again"):
         monkeypatch.setenv("GODWIT_ADMIN_TOKEN", TOKEN)

@@ -2,20 +2,23 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from godwit.cli.publish import publish, publish_all, read_content
+from godwit.cli import publish as publishing
+from godwit.cli.publish import publish, publish_all, read_content, read_fields
 from godwit.client import JsonText
-from godwit.errors import GodwitError
+from godwit.errors import ConfigInvalid, GodwitError
 from tests.unit.client.peer import Peer
 
 DEFAULTS: dict[str, Any] = {
     "content": None, "kind": None, "timeout_s": 5.0, "quiet": False, "standard": False,
-    "retain": None, "merge": None, "key": None, "reply_to": None, "ack": None,
+    "retain": None, "merge": None, "fields": (), "key": None, "reply_to": None, "ack": None,
 }  # fmt: skip
 
 
@@ -33,6 +36,20 @@ async def test_a_message_is_published_and_its_position_printed() -> None:
     [command] = [heard for heard in peer.heard if "publish" in heard]
     assert command["publish"] == "/a/b" and command["content"] == {"n": 1.1}
     assert not outcome.stderr
+
+
+async def test_fields_are_sent_beside_the_content() -> None:
+    async with Peer() as peer:
+        outcome = await invoke(peer, "/a", "x", "--field", "unit=C", "--field", "note=a=b", "--field", "old")
+    assert outcome.exit_code == 0, outcome.stderr
+    [command] = [heard for heard in peer.heard if "publish" in heard]
+    assert command["fields"] == {"unit": "C", "note": "a=b", "old": None}
+
+
+@pytest.mark.parametrize(("fields", "why"), [(["=x"], "NAME=VALUE"), (["a=1", "a=2"], "names a a second time")])
+def test_fields_of_the_wrong_form_are_refused(fields: list[str], why: str) -> None:
+    with pytest.raises(ConfigInvalid, match=why):
+        read_fields(tuple(fields))
 
 
 async def test_a_mistyped_patch_is_refused_and_replaces_nothing() -> None:
@@ -132,3 +149,25 @@ def test_content_is_json_where_it_is_json_unless_a_kind_was_said(
 def test_content_that_is_not_what_was_said_is_refused(content: bytes, kind: str, why: str) -> None:
     with pytest.raises(GodwitError, match=why):
         read_content(content, kind)
+
+
+async def test_a_line_without_an_end_is_refused_and_an_interrupt_does_not_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "LINE_BYTES_MAX", 200_000)
+    (tmp_path / "lines").write_bytes(b"one\r\n" + b"x" * 1_000_000)
+    found, turns = [], 0
+
+    async def read() -> None:
+        async for line in publishing._list_contents(None):
+            found.append(line)
+
+    with (tmp_path / "lines").open() as opened:
+        monkeypatch.setattr(sys, "stdin", opened)
+        reading = asyncio.create_task(read())
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+    with pytest.raises(GodwitError, match="line 2 of standard input is longer than 200000 bytes"):
+        await reading
+    assert found == [b"one"] and turns > 3  # the loop had its turns: that is when an interrupt is heard

@@ -37,7 +37,7 @@ def test_a_token_of_a_new_key_pair_is_verified_by_its_public_half(tmp_path: Path
         ("/news/**", "subscribe", "allow"),
         ("/news/x", "both", "deny"),
     ]
-    with pytest.raises(ConfigInvalid, match="cannot be written"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "FOLDER"):
         run("keys", str(tmp_path))
 
 
@@ -59,7 +59,7 @@ def test_another_claim_is_added_and_none_is_replaced(tmp_path: Path) -> None:
     assert read_grant(verify(made, read_outline(made), issuer, read_key_file(issuer)), issuer).tenant == "acme=1"
     for words in (("org",), ("=acme",), ("sub=bob",), ("org=a", "org=b")):
         claims = [word for text in words for word in ("--claim", text)]
-        with pytest.raises(ConfigInvalid, match="--claim"):
+        with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--claim"):
             run("make", "--key", str(file), *MAKE, *claims)
 
 
@@ -70,7 +70,7 @@ def test_durations(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "h", "0s", "1", "1w", "-1s", "1.5h", "٣s", "9999999999s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ConfigInvalid, match="--ttl"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--ttl"):
         read_duration_s(text)
 
 
@@ -81,5 +81,5 @@ def test_what_is_no_pattern_or_no_key_is_refused(tmp_path: Path) -> None:
         with pytest.raises((ConfigInvalid, SystemExit)):
             run("make", "--key", str(file), *MAKE, *words)
     file.write_text("-----BEGIN nonsense")
-    with pytest.raises(ConfigInvalid, match="no key that can sign"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--key"):
         run("make", "--key", str(file), *MAKE)

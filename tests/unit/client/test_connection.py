@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
@@ -84,21 +85,37 @@ async def test_function_that_closes_its_client_closes_it() -> None:
                 await client.connected()
 
 
+def is_connected_again(peer: Peer, client: Client, times: int) -> bool:
+    connects = [command for command in peer.heard if "connect" in command]
+    return len(connects) == times and len(peer.connections) == 1 and client.is_connected
+
+
 @pytest.mark.parametrize(
     "poison",
     ["{", "[[]]", '{"message":7,"content":1}', '{"gap":"/a","missed":{}}', '{"message":"/a","text":"\\ud800', b"\x01"],
 )
 async def test_frame_that_nobody_can_read_ends_the_client_the_second_time(poison: str | bytes) -> None:
     async with asyncio.timeout(20), Peer() as peer, Client(peer.url, settings=QUICK) as client:
-        for _ in range(2):
-            await client.connected()
+        for number in (1, 2):
+            await until(functools.partial(is_connected_again, peer, client, number))
             await peer.say(poison)
-            await until(lambda: not client.is_connected)
         with pytest.raises(ClientError, match=r"cannot read .*twice in a row"):
             await client.publish("/a", 1)
         with pytest.raises(ClientError, match="twice in a row"):
             await client.connected()
         assert len([command for command in peer.heard if "connect" in command]) == 2
+
+
+async def test_server_that_cannot_read_two_frames_in_a_row_ends_the_client_with_a_sentence_that_says_so() -> None:
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, settings=QUICK) as client:
+        subscription = client.subscribe("/a")
+        for number in (1, 2):
+            await until(functools.partial(is_connected_again, peer, client, number))
+            await peer.say({"error": 4100, "name": "CommandMalformed", "reason": "two verbs"})
+        with pytest.raises(
+            ClientError, match=r"^the server cannot read a frame of this client \(CommandMalformed: two verbs\), twice"
+        ):
+            await anext(subscription)
 
 
 def test_connection_that_held_for_a_minute_makes_the_next_broken_frame_a_first_one() -> None:
@@ -121,10 +138,9 @@ def test_connections_that_were_never_served_make_the_next_broken_frame_no_first_
 async def test_server_that_sends_a_frame_too_long_twice_is_not_asked_a_third_time() -> None:
     few = Settings(reconnect_first_ms=5, reconnect_max_ms=20, frame_bytes_max=8_192)
     async with asyncio.timeout(20), Peer() as peer, Client(peer.url, settings=few) as client:
-        for _ in range(2):
-            await client.connected()
+        for number in (1, 2):
+            await until(functools.partial(is_connected_again, peer, client, number))
             await peer.say({"message": "/a", "text": "x" * 8_192})
-            await until(lambda: not client.is_connected)
         with pytest.raises(ClientError, match="8192 bytes"):
             await client.publish("/a", 1)
         commands = [command["connect"]["frame_bytes_max"] for command in peer.heard if "connect" in command]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from godwit.client.codec.push import Marked
-from godwit.client.item_queue import ItemQueue
+from godwit.client.item_queue import Budget, ItemQueue
 from godwit.client.items import Status
 from godwit.client.position_tracker import PositionTracker
 from godwit.client.resume_point import ResumePoint
@@ -88,3 +88,12 @@ def test_who_was_cut_between_a_resync_and_its_gap_does_not_stand_behind_the_gap(
     while items.take() is not None:
         pass
     assert not items.handled.resume_point
+
+
+def test_fields_count_toward_the_limit_in_bytes() -> None:
+    budget = Budget(1 << 40)
+    items = ItemQueue(100, PositionTracker("/a", False, 10), 1_000, budget)
+    items.put(Message("/a", b"1", position=Position(7, 1), fields={"map": b"x" * 2_000}))
+    assert items.is_full and budget.bytes == 2_004
+    assert items.take() is not None
+    assert not items.is_full and budget.bytes == 0

@@ -252,3 +252,20 @@ def test_without_room_for_numbers_new_ones_have_keys_and_sent_ones_are_unknown(s
     new = (None, "0123456789abcdef.1")
     assert keys == ([new, (None, "0123456789abcdef.2")] if sends_unknown else [new])
     assert [type(each) for each in rig.settled] == ([] if sends_unknown else [AnswerLost])
+
+
+def test_nothing_else_is_sent_until_those_sent_alone_are_answered() -> None:
+    publishes, ids = queue(), count(1)
+    for _ in range(2):
+        publishes.add(draft(), lambda _: None)
+    publishes.send(lambda: next(ids))
+    publishes.add(draft(b"later"), lambda _: None)
+    assert publishes.send_alone()
+    publishes.lost()
+    again = publishes.send(lambda: next(ids))
+    assert [each.is_alone for each in again] == [True, True]
+    publishes.answer(again[0].id, Published(None))
+    assert not publishes.can_send and publishes.send(lambda: next(ids)) == []
+    publishes.answer(again[1].id, Published(None))
+    assert publishes.can_send
+    assert [each.draft.content for each in publishes.send(lambda: next(ids))] == [b"later"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections import Counter
 from random import Random
 
@@ -9,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.client.servers import ServerList
+from godwit.client import Client
+from godwit.client.servers import ServerList, shown_address
+from tests.waiting import until
 
 
 @given(st.lists(st.floats(min_value=0, max_value=10), min_size=1, max_size=8), st.randoms(use_true_random=False))
@@ -63,3 +67,38 @@ def test_password_in_an_address_is_refused_and_never_shown(url: str) -> None:
 @pytest.mark.parametrize("url", ["ws://a:1", "ws://a:1/"])
 def test_address_without_a_path_has_the_nodes_own(url: str) -> None:
     assert ServerList(url).choose(0.0) == "ws://a:1/v1/live"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("ws://a:8800/v1/live", "ws://a:8800/v1/live"),
+        ("ws://a/v1/live?token=s3cret", "ws://a/v1/live?..."),
+        ("wss://a#s3cret", "wss://a#..."),
+        ("ws//u:s3cret@a", "a"),
+        ("ws://u:s3?cret@a", "ws://..."),
+        ("ws://a?t=s3@cret", "ws://..."),
+        ("x?s3@cret", "..."),
+    ],
+)
+def test_address_is_shown_without_a_user_a_password_and_a_query(url: str, expected: str) -> None:
+    assert shown_address(url) == expected
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["ws:/a?s3cret", "ws://u:s3?cret@a", "ws://a:x/?s3cret", "u:s3cret@a", "ws://u:s3cret@a", ("ws://a?s3cret", -1)],
+)
+def test_refused_address_shows_no_secret(server: str | tuple[str, float]) -> None:
+    with pytest.raises(ValueError) as refused:
+        ServerList([server])
+    assert "s3" not in str(refused.value) and "cret" not in str(refused.value)
+
+
+async def test_log_shows_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # it does not listen: each connection is refused
+        client = Client(f"ws://127.0.0.1:{held.getsockname()[1]}/?token=s3cret")
+        async with asyncio.timeout(20), client:
+            await until(lambda: "retrying" in caplog.text)
+    assert "v1/live?..." in caplog.text and "s3cret" not in caplog.text

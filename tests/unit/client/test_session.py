@@ -358,3 +358,20 @@ def test_closing_settles_everything_once() -> None:
     for ask in (lambda: session.subscribe(subscribing("/b")), lambda: session.watch(Watching("/b"))):
         with pytest.raises(ClientClosed):
             ask()
+
+
+def test_only_the_first_frame_that_the_server_cannot_read_is_followed_by_a_reconnect_at_once() -> None:
+    session, waits = Session(Settings(reconnect_first_ms=1_000)), []
+    for now in range(4):
+        connected(session, now)
+        session.receive([Refusal(None, Code.COMMAND_MALFORMED, "CommandMalformed", "no", False)], now)
+        session.lost(now)
+        waits.append(session.backoff.wait_ms(0.999))
+    assert waits[0] == 0
+    assert 0 < waits[1] < waits[2] < waits[3]
+    connected(session, 100_000)
+    session.lost(100_001)
+    connected(session, 200_000)
+    session.receive([Refusal(None, Code.COMMAND_MALFORMED, "CommandMalformed", "no", False)], 200_000)
+    session.lost(200_001)
+    assert session.backoff.wait_ms(0.999) == 0

@@ -20,7 +20,7 @@ async def test_one_process_at_a_time_has_the_file(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     part = build(tmp_path)
     assert part.config.dispatch.token_keys_file.endswith("keys.json")
-    with pytest.raises(ConfigInvalid, match="another dispatch"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "node.data_directory"):
         build(tmp_path)
     address = await part.start(Address("127.0.0.1", 9))
     other = build(tmp_path / "other", str(address))
@@ -30,3 +30,17 @@ async def test_one_process_at_a_time_has_the_file(tmp_path: Path, monkeypatch: p
     await part.stop()
     await part.stop()
     await build(tmp_path).stop()
+
+
+async def test_a_start_that_fails_closes_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    email = {"relay": "127.0.0.1:25", "sender": "news@shop.example", "dkim_key_file": str(tmp_path / "missing.pem")}
+    dispatch = {"enabled": True, "address": "127.0.0.1:0", "feedback_journal": True}
+    table = {"node": {"data_directory": str(tmp_path)}, "dispatch": dispatch}
+    part = DispatchPart(build_config({**table, "dispatch_email": email}, {}, {}))
+    with pytest.raises(ConfigInvalid, match="dkim_key_file"):
+        await part.start(Address("127.0.0.1", 9))
+    await part.stop()
+    part = DispatchPart(build_config(table, {}, {}))
+    await part.start(Address("127.0.0.1", 9))  # refused while a journal is open in this directory
+    await part.stop()

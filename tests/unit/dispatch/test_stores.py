@@ -96,7 +96,7 @@ def test_a_replay_revives_nothing_that_was_cancelled() -> None:
     send(database, Options(), now_ms)
     database.execute("UPDATE delivery SET state = 6")
     ending.cancel(database, "t", "n", now_ms)
-    assert ending.replay(database, "t", None, None, 9, now_ms, now_ms + 1_000) == 0
+    assert ending.replay(database, "t", ending.Replayed(State.FAILED), 9, now_ms, now_ms + 1_000) == 0
     assert list_states(database) == [("webhook", State.FAILED)]
 
 
@@ -145,3 +145,44 @@ def test_an_import_leaves_the_format_of_an_address() -> None:
     assert database.execute("SELECT format FROM address WHERE name = 'w'").fetchone() == ('{"preset":"slack"}',)
     receivers.put_address(database, "t", "ann", "w", "webhook", value, "")
     assert database.execute("SELECT format FROM address WHERE name = 'w'").fetchone() == ("",), "a PUT replaces it"
+
+
+def test_routing_makes_no_job_that_finds_nobody() -> None:
+    database = open_store()
+    receivers.put_receiver(database, "t", "bob", b"{}", 1)
+    receivers.put_receiver(database, "t", "cid", b"{}", 1)
+    receivers.put_address(database, "t", "cid", "m", "email", "cid@mail.example")
+    cases = {
+        "inbox": (("bob",), Options(), ["inbox"]),
+        "both": (("bob", "cid"), Options(), ["email", "inbox"]),
+        "steps": (("bob",), Options(steps=(Step("webhook"), Step("inbox"))), ["webhook"]),
+    }
+    for name, (names, options, _) in cases.items():
+        accept.accept(database, Draft("t", name, b"f", b"{}", names, (), False, 10**13, options=options), 1)
+    accept.route(database, ["inbox", *CHANNELS], 1, 9)
+    for name, (_, _, expected) in cases.items():
+        rows = database.execute(
+            "SELECT channel FROM job JOIN notification USING (nid) WHERE id = ? ORDER BY 1", (name,)
+        )
+        assert [channel for (channel,) in rows] == expected, name
+
+
+def test_a_claim_for_any_tenant_takes_the_most_urgent_job_and_sorts_nothing() -> None:
+    database = open_store()
+    for nid, (tenant, priority) in enumerate([("b", 1), ("a", 1), ("c", 0), ("b", 2), ("a", 0)], 1):
+        database.execute("INSERT INTO job VALUES (?, 'inbox', ?, 0, 0, 0, 0, ?, 0)", (nid, tenant, priority))
+        database.execute(
+            "INSERT INTO notification (nid, tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
+            "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, x'', x'7b7d', x'', 0, 0, 'routed', 1, 1, 0, 99, 0, x'', '')",
+            (nid, tenant, f"x{nid}"),
+        )
+    asked: list[str] = []
+    database.set_trace_callback(asked.append)
+    taken = []
+    while job := jobs.claim_job(database, "inbox", None, 10, 1_000):
+        taken.append((job.nid, job.tenant))
+    database.set_trace_callback(None)
+    assert taken == [(3, "c"), (5, "a"), (1, "b"), (2, "a"), (4, "b")]
+    for query in {text for text in asked if text.startswith("SELECT priority") or text.startswith("WITH")}:
+        plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {query}")]
+        assert not any("TEMP B-TREE" in step or "SCAN job" in step for step in plan), plan

@@ -29,7 +29,7 @@ async def test_work_that_fails_is_cancelled_or_ends_begins_again(monkeypatch: py
         task = WatchedTask("fetch", work)
         await asyncio.wait_for(runs.wait(), 5)
     assert (task.restarts, task.reason) == (3, "")
-    assert [event["why"] for event in logs] == ["RuntimeError: no disk", "it was cancelled", "it ended"]
+    assert [event["reason"] for event in logs] == ["RuntimeError: no disk", "it was cancelled", "it ended"]
     assert [event["after_ms"] for event in logs] == [2, 4, 8]
     await task.stop()
     await task.stop()

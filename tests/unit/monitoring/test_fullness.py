@@ -33,7 +33,16 @@ def test_a_table_is_warned_about_once_until_it_has_room_again() -> None:
             watch.look({"subjects": used, "mqtt_sessions": 5, "shards": []}, limits)
     assert [(line["event"], line["used"]) for line in lines] == [
         ("table_nearly_full", 80),
-        ("table_has_room", 69),
+        ("table_recovered", 69),
         ("table_nearly_full", 80),
     ]
     assert lines[0]["limit"] == "subjects_max"
+
+
+def test_evicted_snapshots_are_logged_with_how_many_and_what_to_set() -> None:
+    watch = FullnessWatch()
+    with structlog.testing.capture_logs() as lines:
+        for evicted in (0, 0, 3, 3, 5):
+            watch.look({"evicted_snapshots": evicted}, {})
+    assert [(line["event"], line["count"]) for line in lines] == [("snapshots_evicted", 3), ("snapshots_evicted", 2)]
+    assert "snapshots_bytes_max" in lines[0]["set"]

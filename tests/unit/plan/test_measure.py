@@ -8,7 +8,7 @@ import pytest
 
 from godwit.bench.shape import steps_of
 from godwit.bench.targets import BenchFailed
-from godwit.plan.machine import CROWD, FRAME_OVERHEAD_BYTES
+from godwit.plan.machine import FRAME_OVERHEAD_BYTES, MANY
 from godwit.plan.measure import (
     HELD,
     LARGE,
@@ -16,11 +16,11 @@ from godwit.plan.measure import (
     PUBLISHED,
     RATES,
     SUBJECTS,
-    TLS_CROWD,
-    _crowd,
+    TLS_MANY,
     _encrypted,
     _fan,
     _least,
+    _many,
     _paced,
     _publishing,
     find_full_growth,
@@ -55,13 +55,13 @@ def waking(name: str, rate: int) -> dict[str, Any]:
 
 
 def fanned(name: str, messages: int, send_us: float) -> dict[str, Any]:
-    """Messages that leave alone, each to a crowd."""
-    sent = messages * CROWD
+    """Messages that leave alone, each to many connections."""
+    sent = messages * MANY
     return step(name, messages * (PUBLISH + TURN) + sent * send_us, delivered=sent, reads=sent)
 
 
 def test_a_made_up_machine_is_found_again() -> None:
-    crowd = {
+    many = {
         "pss_kb_before": 40_000,
         "machine_before": {"kernel_kb": 100_000},
         "steps": [
@@ -80,7 +80,7 @@ def test_a_made_up_machine_is_found_again() -> None:
     }
     large = {"fan 1": fanned("fan 1", 10, by_bytes(LARGE))}
     publishing = {size: step("publish", 1_000 * (PUBLISH + 0.001 * (size - 144)), acked=1_000) for size in PUBLISHED}
-    found = read_costs(crowd, fan, large, publishing)
+    found = read_costs(many, fan, large, publishing)
     expected = {
         f"send {144 + FRAME_OVERHEAD_BYTES}": SEND,
         f"send {LARGE + FRAME_OVERHEAD_BYTES}": by_bytes(LARGE),
@@ -126,7 +126,7 @@ def test_on_a_busy_machine_sends_are_counted_and_where_none_is_told_it_says_so()
 
 
 def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
-    def run(size: int, each_us: float, connect_us: float, kb: float, receivers: int = CROWD) -> dict[str, Any]:
+    def run(size: int, each_us: float, connect_us: float, kb: float, receivers: int = MANY) -> dict[str, Any]:
         steps = [
             {**step("connect", receivers * connect_us), "pss_kb": 40_000 + kb * receivers},
             step("fan 1", 1_000 * each_us, delivered=1_000, reads=1_000),
@@ -139,28 +139,28 @@ def test_what_tls_adds_is_the_difference_to_the_same_without() -> None:
     small, large = 144 + FRAME_OVERHEAD_BYTES, LARGE + FRAME_OVERHEAD_BYTES
     plain, dear = run(144, SEND, CONNECT, 0.6), run(LARGE, SEND + 2.0, CONNECT, 0.6)
     tls = {
-        144: run(144, SEND + add(small), CONNECT + 80.0, 3.6, TLS_CROWD),
-        LARGE: run(LARGE, SEND + 2.0 + add(large), CONNECT + 80.0, 3.6, TLS_CROWD),
+        144: run(144, SEND + add(small), CONNECT + 80.0, 3.6, TLS_MANY),
+        LARGE: run(LARGE, SEND + 2.0 + add(large), CONNECT + 80.0, 3.6, TLS_MANY),
     }
     found = read_tls(plain, steps_of(plain), steps_of(dear), tls)
     expected = {"tls_connect_us": 80.0, "tls_send_us": 0.3, "tls_byte_us": 0.0005, "tls_kb": 3.0}
     assert found == pytest.approx(expected)
 
 
-def test_what_a_crowd_costs_a_full_core_is_what_its_sends_cost_beyond_those_to_fewer() -> None:
+def test_what_many_cost_a_full_core_is_what_its_sends_cost_beyond_those_to_fewer() -> None:
     least = min(MACHINE.send_us.values())
     packed = step(
-        "packed", 1_000 * (MACHINE.send_cost_us(CROWD, 144, 16, is_full=True) + 2.0), delivered=16_000, reads=1_000
+        "packed", 1_000 * (MACHINE.send_cost_us(MANY, 144, 16, is_full=True) + 2.0), delivered=16_000, reads=1_000
     )
     growth = find_full_growth(packed, MACHINE)
     assert growth == pytest.approx(2.0 / least)
     assert machine(full_growth=growth).send_cost_us(HELD, 144, 16, is_full=True) == pytest.approx(
-        MACHINE.send_cost_us(CROWD, 144, 16, is_full=True) + 2.0
+        MACHINE.send_cost_us(MANY, 144, 16, is_full=True) + 2.0
     )
 
 
 def test_what_tls_costs_a_full_core_is_what_its_sends_cost_beyond_the_same_in_the_clear() -> None:
-    plain = MACHINE.send_cost_us(TLS_CROWD, 144, 16, is_full=True)
+    plain = MACHINE.send_cost_us(TLS_MANY, 144, 16, is_full=True)
     packed = step("packed", 1_000 * (plain + 3.0), delivered=16_000, reads=1_000)
     a_byte = find_tls_full(packed, MACHINE)
     assert a_byte == pytest.approx(3.0 / 16 / (144 + FRAME_OVERHEAD_BYTES))
@@ -170,7 +170,7 @@ def test_what_tls_costs_a_full_core_is_what_its_sends_cost_beyond_the_same_in_th
 
 @pytest.mark.parametrize(
     "shape",
-    [_crowd(), _fan(), _paced(1_024), _encrypted(144), _publishing(144)],
+    [_many(), _fan(), _paced(1_024), _encrypted(144), _publishing(144)],
     ids=lambda shape: shape.steps[-1]["name"],
 )
 def test_every_load_has_steps_with_names_of_their_own(shape: Any) -> None:

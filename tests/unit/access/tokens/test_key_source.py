@@ -146,12 +146,12 @@ async def test_an_endpoint_that_answers_nonsense_is_an_endpoint_that_is_down(con
 
 
 def test_a_file_is_read_before_the_node_starts(tmp_path: object) -> None:
-    with pytest.raises(ConfigInvalid, match="cannot be read"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == 'issuers."i".keys_file'):
         read_key_file(IssuerConfig("i", keys_file=f"{tmp_path}/none"))
     file = f"{tmp_path}/secret"
     with open(file, "w") as opened:
         opened.write("s" * 64)
-    with pytest.raises(ConfigInvalid, match="no key for RS256"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == 'issuers."i".keys_file'):
         read_key_file(IssuerConfig("i", keys_file=file, algorithms=("RS256",)))
 
 

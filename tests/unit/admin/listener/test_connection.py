@@ -1,4 +1,4 @@
-"""The admin port's connections over real sockets: what half a request, nonsense and a crowd of silent clients get."""
+"""The admin port's connections over real sockets: what half a request, nonsense and many silent clients get."""
 
 import asyncio
 
@@ -86,6 +86,6 @@ def test_at_the_bound_who_is_being_answered_stays() -> None:
     connections = Connections(2)
     busy, idle, third = Stub(is_busy=True), Stub(), Stub()
     for one in (busy, idle, third):
-        connections.enter(one)  # type: ignore[arg-type]  # of a connection only this much is used
+        connections.enter(one)
     assert (busy.is_closed, idle.is_closed, third.is_closed) == (False, True, False)
     assert len(connections) == 2 and connections.evicted == 1

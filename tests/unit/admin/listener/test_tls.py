@@ -33,7 +33,7 @@ def test_one_suite_is_the_only_one(files: tuple[str, str]) -> None:
     assert context.maximum_version == ssl.TLSVersion.TLSv1_2
     newest = context_of(files, *NEWEST)
     assert newest.minimum_version == ssl.TLSVersion.TLSv1_3
-    with pytest.raises(ConfigInvalid, match="leave out suites"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "tls.cipher_suites"):
         context_of(files, NEWEST[0])
-    with pytest.raises(ConfigInvalid, match="leave out suites"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "tls.cipher_suites"):
         context_of(files, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", version_min="1.3")

@@ -13,14 +13,14 @@ from typing import Any
 from websockets.asyncio.server import ServerConnection, serve
 
 from godwit.model import Position
-from godwit.verify.brokers.broker import Seat
-from godwit.verify.brokers.centrifugo import PROMISES, CentrifugoSubscriber
+from godwit.verify.brokers.broker import SubscriberSetup
+from godwit.verify.brokers.centrifugo import GUARANTEES, CentrifugoSubscriber
+from godwit.verify.judge.checker import Checker
 from godwit.verify.judge.content import Contents, Identity, Style
-from godwit.verify.judge.court import Court, Rules
+from godwit.verify.judge.context import CheckContext, Rules
+from godwit.verify.judge.expected_history import ExpectedHistory
 from godwit.verify.judge.finding import Findings
-from godwit.verify.judge.ledger import Ledger
 from godwit.verify.judge.merging import Merging
-from godwit.verify.judge.witness import Witness
 from godwit.verify.plan import Kind, SubscriberPlan
 from godwit.verify.timing import start_clock
 from godwit.verify.trace import Trace
@@ -29,23 +29,23 @@ SUBJECT = "/verify/a/0"
 LAST = 9
 
 
-def a_court() -> Court:
+def make_context() -> CheckContext:
     """One subject, with nine messages published and acknowledged."""
-    ledger = Ledger(Contents(1, 20), {SUBJECT: Style.TEXT})
+    expected = ExpectedHistory(Contents(1, 20), {SUBJECT: Style.TEXT})
     for number in range(1, LAST + 1):
         identity = Identity(1, number)
-        ledger.send(identity, SUBJECT, 0)
-        ledger.acknowledge(identity, Position(1, number))
-    return Court(ledger, Merging(ledger), Findings(), Rules(promises=PROMISES))
+        expected.send(identity, SUBJECT, 0)
+        expected.acknowledge(identity, Position(1, number))
+    return CheckContext(expected, Merging(expected), Findings(), Rules(guarantees=GUARANTEES))
 
 
-def publication(court: Court, number: int) -> dict[str, Any]:
+def publication(context: CheckContext, number: int) -> dict[str, Any]:
     content = Contents(1, 20).make(Identity(1, number), Style.TEXT)
     return {"data": base64.b64encode(content).decode(), "offset": number}
 
 
 async def test_it_recovers_what_it_missed_and_takes_what_cannot_be_recovered_as_told(tmp_path: Path) -> None:
-    court, clock = a_court(), start_clock()
+    context, clock = make_context(), start_clock()
     asked: list[dict[str, Any]] = []
     is_over = asyncio.Event()
 
@@ -59,14 +59,14 @@ async def test_it_recovers_what_it_missed_and_takes_what_cannot_be_recovered_as_
                 "epoch": "e",
                 "offset": 4,
                 "recovered": True,
-                "publications": [publication(court, n) for n in (3, 4)],
+                "publications": [publication(context, n) for n in (3, 4)],
             }
             pushes = [5]
         elif len(asked) == 3:
             reply, pushes = {"epoch": "e", "offset": 8, "was_recovering": True, "recovered": False}, [9]
         await socket.send(json.dumps({"id": 1, "connect": {}}) + "\n" + json.dumps({"id": 2, "subscribe": reply}))
         for number in pushes:
-            await socket.send(json.dumps({"push": {"channel": "verify_a_0", "pub": publication(court, number)}}))
+            await socket.send(json.dumps({"push": {"channel": "verify_a_0", "pub": publication(context, number)}}))
         await socket.send("{}")
         assert await socket.recv() == "{}"
         if len(asked) == 3:
@@ -76,13 +76,13 @@ async def test_it_recovers_what_it_missed_and_takes_what_cannot_be_recovered_as_
     async with serve(answer, "127.0.0.1", 0) as server, asyncio.timeout(30):
         port = next(iter(server.sockets)).getsockname()[1]
         plan = SubscriberPlan("subject-1", Kind.SUBJECT, SUBJECT, "json")
-        witness = Witness("subject-1", SUBJECT, court)
-        subscriber = CentrifugoSubscriber(Seat(plan, port, witness, Trace(), clock, tmp_path))
+        checker = Checker("subject-1", SUBJECT, context)
+        subscriber = CentrifugoSubscriber(SubscriberSetup(plan, port, checker, Trace(), clock, tmp_path))
         running = asyncio.create_task(subscriber.run())
         await is_over.wait()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     resumed = {"channel": "verify_a_0", "recover": True, "epoch": "e"}
     assert asked == [{"channel": "verify_a_0"}, {**resumed, "offset": 2}, {**resumed, "offset": 5}]
-    assert (witness.counts.messages, witness.counts.gaps, witness.counts.missed) == (6, 1, 3)
-    assert witness.is_at(court.ledger.heads()) and not court.findings.total
+    assert (checker.counts.messages, checker.counts.gaps, checker.counts.missed) == (6, 1, 3)
+    assert checker.is_at(context.expected.heads()) and not context.findings.total

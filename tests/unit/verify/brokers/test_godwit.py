@@ -18,10 +18,10 @@ def test_an_address_is_taken_as_clients_write_it(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["ws://127.0.0.1", "wss://127.0.0.1:8800", "ws://a:b", "", "ws://127.0.0.1:99999"])
 def test_what_is_no_address_is_said_before_anything_runs(url: str) -> None:
-    with pytest.raises(ConfigInvalid, match="such as ws://127.0.0.1:8800"):
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--url"):
         GodwitBroker(url)
 
 
-async def test_a_place_where_nothing_answers_is_no_broken_promise(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid, match="nothing answers"):
+async def test_a_place_where_nothing_answers_is_no_broken_guarantee(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--url"):
         await GodwitBroker(f"ws://127.0.0.1:{find_port()}").start(tmp_path)

@@ -12,21 +12,21 @@ from godwit import testing
 from godwit.client import Client
 from godwit.model import Outcome, Position
 from godwit.verify.clients.javascript import JavascriptSubscriber, find_client
-from godwit.verify.judge.witness import Witness
+from godwit.verify.judge.checker import Checker
 from godwit.verify.plan import Kind, SubscriberPlan
 from godwit.verify.timing import start_clock
 from godwit.verify.trace import Trace
-from tests.unit.verify.judge.model import SUBJECT, court
+from tests.unit.verify.judge.model import SUBJECT, context
 
 pytestmark = pytest.mark.skipif(find_client() is None, reason="there is no Node here")
 BEYOND_THE_QUEUE = 300  # of which the program's client holds 200
 
 
-class Heard(Witness):
-    """A witness whom a test can wait for."""
+class Heard(Checker):
+    """A checker whom a test can wait for."""
 
     def __init__(self) -> None:
-        super().__init__("javascript-1", SUBJECT, court(), is_client=True)
+        super().__init__("javascript-1", SUBJECT, context(), is_client=True)
         self.news = asyncio.Event()
         self.moved = self.news.set
         self.words: list[str] = []
@@ -55,9 +55,9 @@ class Heard(Witness):
             await self.news.wait()
 
 
-def subscriber(url: str, witness: Witness) -> JavascriptSubscriber:
+def subscriber(url: str, checker: Checker) -> JavascriptSubscriber:
     plan = SubscriberPlan("javascript-1", Kind.JAVASCRIPT, SUBJECT, "json")
-    return JavascriptSubscriber(plan, url, witness, Trace(), start_clock())
+    return JavascriptSubscriber(plan, url, checker, Trace(), start_clock())
 
 
 @asynccontextmanager
@@ -72,39 +72,39 @@ async def running(subscriber: JavascriptSubscriber) -> AsyncIterator[None]:
 
 
 async def test_a_stalled_program_takes_nothing_more_until_it_may_go_on() -> None:
-    witness = Heard()
+    checker = Heard()
     async with testing.node() as node, Client(node.url) as client:
-        stalled = subscriber(node.url, witness)
+        stalled = subscriber(node.url, checker)
         async with running(stalled):
             await client.publish(SUBJECT, 0)
-            await witness.takes(1)
+            await checker.takes(1)
             stalled.stall(True)
-            await witness.hears("is stalled")
+            await checker.hears("is stalled")
             for number in range(BEYOND_THE_QUEUE):
                 await client.publish(SUBJECT, number)
-            assert witness.counts.messages <= 2, "the one in hand, and the one that it waited for"
+            assert checker.counts.messages <= 2, "the one in hand, and the one that it waited for"
             stalled.go_at_full_speed()
-            await witness.takes(1 + BEYOND_THE_QUEUE)
+            await checker.takes(1 + BEYOND_THE_QUEUE)
 
 
 async def test_one_that_is_stalled_before_it_begins_is_told_so_when_it_does() -> None:
-    witness = Heard()
+    checker = Heard()
     async with testing.node() as node:
-        stalled = subscriber(node.url, witness)
+        stalled = subscriber(node.url, checker)
         stalled.stall(True)
         async with running(stalled):
-            await witness.hears("is stalled")
+            await checker.hears("is stalled")
 
 
 async def test_what_the_client_says_of_itself_is_heard_and_stands_in_the_history_of_a_finding() -> None:
-    witness = Heard()
+    checker = Heard()
     async with testing.node() as node:
-        heard = subscriber(node.url, witness)
+        heard = subscriber(node.url, checker)
         async with running(heard):
-            await witness.hears("godwit: connected (websocket)")
-            await witness.joins()  # a history begins with the reply: what was said before it proves nothing
+            await checker.hears("godwit: connected (websocket)")
+            await checker.joins()  # a history begins with the reply: what was said before it proves nothing
             heard.stall(True)
-            await witness.hears("is stalled")
-        witness.end(1_000, {SUBJECT: Position(7, 1)})
-    (finding,) = witness.court.findings.kept
-    assert any("it says: is stalled" in line for line in finding.history)
+            await checker.hears("is stalled")
+        checker.end(1_000, {SUBJECT: Position(7, 1)})
+    (finding,) = checker.context.findings.kept
+    assert any("client log: is stalled" in line for line in finding.history)

@@ -1,7 +1,7 @@
 """A broker of values for the judge's tests: it tells one subscriber the truth, and a brute-force judge that knows everything.
 
 `Truth` keeps logs, answers a resume exactly as the protocol says, and can be told to lie. `judge` compares, position by
-position, what came with what should have come: slow, obvious, and without any of the witness's states.
+position, what came with what should have come: slow, obvious, and without any of the checker's states.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import json
 from dataclasses import dataclass, field
 
 from godwit.model import Gap, GapReason, Kind, Message, Outcome, Position
+from godwit.verify.judge.checker import Checker
 from godwit.verify.judge.content import Contents, Identity, Style
-from godwit.verify.judge.court import Court, Rules
+from godwit.verify.judge.context import CheckContext, Rules
+from godwit.verify.judge.expected_history import ExpectedHistory
 from godwit.verify.judge.finding import Findings
-from godwit.verify.judge.ledger import Ledger
 from godwit.verify.judge.merging import Merging
-from godwit.verify.judge.witness import Witness
 
 SUBJECT = "/s"
 EPOCH = 7
@@ -24,23 +24,23 @@ CONTENTS = Contents(seed=1, size=1, is_varied=False)
 Told = Message | Gap
 
 
-def court(log_max: int | None = None, styles: dict[str, Style] | None = None) -> Court:
-    ledger = Ledger(CONTENTS, styles or {SUBJECT: Style.OBJECT})
+def context(log_max: int | None = None, styles: dict[str, Style] | None = None) -> CheckContext:
+    expected = ExpectedHistory(CONTENTS, styles or {SUBJECT: Style.OBJECT})
     rules = Rules(log_messages_max=log_max, log_age_ms_max=10**9, knows_restarts=True)
-    return Court(ledger, Merging(ledger), Findings(), rules)
+    return CheckContext(expected, Merging(expected), Findings(), rules)
 
 
 def content(number: int) -> bytes:
     return CONTENTS.make(Identity(1, number), Style.OBJECT)
 
 
-def publish(ledger: Ledger, count: int, subject: str = SUBJECT, epoch: int = EPOCH) -> None:
+def publish(expected: ExpectedHistory, count: int, subject: str = SUBJECT, epoch: int = EPOCH) -> None:
     """So many more, acknowledged one after the other."""
-    begin = len(ledger.senders[1].states) if 1 in ledger.senders else 0
-    head = ledger.head(subject, epoch)
+    begin = len(expected.senders[1].states) if 1 in expected.senders else 0
+    head = expected.head(subject, epoch)
     for step in range(1, count + 1):
-        ledger.send(Identity(1, begin + step), subject, 0)
-        assert ledger.acknowledge(Identity(1, begin + step), Position(epoch, head + step)) is None
+        expected.send(Identity(1, begin + step), subject, 0)
+        assert expected.acknowledge(Identity(1, begin + step), Position(epoch, head + step)) is None
 
 
 def merged(after: int, at: int) -> bytes:
@@ -90,23 +90,23 @@ class Life:
             self._next()
 
     def catch_up(self) -> None:
-        while self.stand < self.head:
+        while self.reached < self.head:
             self._next()
 
     @property
-    def stand(self) -> int:
+    def reached(self) -> int:
         last = self.told[-1] if self.told else None
         return last.position.sequence if last is not None and last.position is not None else 0
 
     def _next(self) -> None:
-        if self.stand >= self.head:
+        if self.reached >= self.head:
             return
-        if self.head - self.stand > self.log_max:
-            begin = self.stand
+        if self.head - self.reached > self.log_max:
+            begin = self.reached
             self.told.append(gap(begin, self.head))
             self.told.append(snapshot(self.head))
         else:
-            self.told.append(message(self.stand + 1))
+            self.told.append(message(self.reached + 1))
 
 
 def is_right(told: list[Told], head: int, log_max: int) -> bool:
@@ -114,15 +114,15 @@ def is_right(told: list[Told], head: int, log_max: int) -> bool:
     right; snapshots only after gaps; and the end is the head.
     """
     owners: dict[int, str] = {}
-    stand, previous = 0, None
+    reached, previous = 0, None
     for one in told:
         assert one.position is not None
         at = one.position.sequence
         if isinstance(one, Gap):
             assert one.after is not None
-            if one.after.sequence != stand or one.missed != at - stand or at - stand <= log_max:
+            if one.after.sequence != reached or one.missed != at - reached or at - reached <= log_max:
                 return False
-            covered, owner = range(stand + 1, at + 1), "gap"
+            covered, owner = range(reached + 1, at + 1), "gap"
         elif one.is_snapshot:
             if not isinstance(previous, Gap) or previous.position != one.position or one.content != merged(0, at):
                 return False
@@ -132,25 +132,25 @@ def is_right(told: list[Told], head: int, log_max: int) -> bool:
                 return False
             covered, owner = range(at, at + 1), "message"
         for position in covered:
-            if position in owners or position != stand + 1:
+            if position in owners or position != reached + 1:
                 return False
             owners[position] = owner
-            stand = position
+            reached = position
         previous = one
-    return stand == head and not isinstance(previous, Gap)
+    return reached == head and not isinstance(previous, Gap)
 
 
-def witness_says(told: list[Told], head: int, log_max: int) -> Findings:
-    """The same events under a witness."""
-    trial = court(log_max)
-    witness = Witness("w", SUBJECT, trial)
-    witness.asked(0)
-    witness.joined(0, Position(EPOCH, 0), Outcome.LIVE, 0)
-    publish(trial.ledger, head)
+def checker_says(told: list[Told], head: int, log_max: int) -> Findings:
+    """The same events under a checker."""
+    trial = context(log_max)
+    checker = Checker("w", SUBJECT, trial)
+    checker.asked(0)
+    checker.joined(0, Position(EPOCH, 0), Outcome.LIVE, 0)
+    publish(trial.expected, head)
     for at_ms, one in enumerate(told):
         if isinstance(one, Gap):
-            witness.gap(at_ms, one)
+            checker.gap(at_ms, one)
         else:
-            witness.message(at_ms, one)
-    witness.end(len(told), {SUBJECT: Position(EPOCH, head)} if head else {})
+            checker.message(at_ms, one)
+    checker.end(len(told), {SUBJECT: Position(EPOCH, head)} if head else {})
     return trial.findings

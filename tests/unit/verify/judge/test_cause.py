@@ -8,23 +8,23 @@ import pytest
 
 from godwit.model import Gap, GapReason, Position
 from godwit.verify.judge.cause import judge_cause
-from godwit.verify.judge.court import Court
-from godwit.verify.judge.finding import Promise
-from tests.unit.verify.judge.model import EPOCH, SUBJECT, court, gap, publish
+from godwit.verify.judge.context import CheckContext
+from godwit.verify.judge.finding import Guarantee
+from tests.unit.verify.judge.model import EPOCH, SUBJECT, context, gap, publish
 
 LOG_MAX = 4
 NEXT = EPOCH + 1
 
 
-def over_two_runs(before: int, since: int, held: int | None = None) -> Court:
+def over_two_runs(before: int, since: int, held: int | None = None) -> CheckContext:
     """So many messages before a restart and since; the journal holds all of the first run, or less."""
-    found = court(LOG_MAX)
+    found = context(LOG_MAX)
     found.rules = replace(found.rules, keeps_journal=True)
-    publish(found.ledger, before)
-    found.ledger.restart()
+    publish(found.expected, before)
+    found.expected.restart()
     found.restarts += 1
-    publish(found.ledger, since, epoch=NEXT)
-    found.ledger.follow(SUBJECT, NEXT, Position(EPOCH, before if held is None else held))
+    publish(found.expected, since, epoch=NEXT)
+    found.expected.follow(SUBJECT, NEXT, Position(EPOCH, before if held is None else held))
     return found
 
 
@@ -33,8 +33,8 @@ def told(after: str, at: str, missed: int | None, reason: GapReason = GapReason.
 
 
 def test_a_log_has_a_cause_where_more_than_it_keeps_was_published() -> None:
-    trial = court(LOG_MAX)
-    publish(trial.ledger, 10)
+    trial = context(LOG_MAX)
+    publish(trial.expected, 10)
     assert judge_cause(trial, gap(5, 10), 0, goes_on_from_oldest=False) is None
     assert judge_cause(trial, gap(6, 10), 0, goes_on_from_oldest=False) is not None
     assert judge_cause(trial, gap(6, 10), 10**9, goes_on_from_oldest=False) is None  # too old by then
@@ -45,17 +45,17 @@ def test_a_log_has_a_cause_where_more_than_it_keeps_was_published() -> None:
 def test_what_a_log_keeps_is_counted_over_the_runs_that_a_journal_joins(since: int, is_found: bool) -> None:
     """A reader who goes on from the oldest is placed in the run before, while the log keeps messages of this one."""
     trial = over_two_runs(10, since)
-    breach = judge_cause(trial, told("7.6", "7.9", 3), 0, goes_on_from_oldest=True)
-    assert (breach is not None) == is_found
+    violation = judge_cause(trial, told("7.6", "7.9", 3), 0, goes_on_from_oldest=True)
+    assert (violation is not None) == is_found
 
 
 def test_a_gap_over_a_restart_counts_right_and_needs_a_cause_too() -> None:
     trial = over_two_runs(10, 3)
     assert judge_cause(trial, told("7.8", "8.3", 5), 0, goes_on_from_oldest=False) is None
     wrong = judge_cause(trial, told("7.8", "8.3", 6), 0, goes_on_from_oldest=False)
-    assert wrong is not None and "it is of 5" in wrong.sentence
+    assert wrong is not None and "exactly 5 are missing" in wrong.sentence
     none = judge_cause(trial, told("7.9", "8.3", 4), 0, goes_on_from_oldest=False)
-    assert none is not None and none.promise is Promise.GAPS and "the log keeps 4" in none.sentence
+    assert none is not None and none.guarantee is Guarantee.GAPS and "the log keeps 4" in none.sentence
 
 
 @pytest.mark.parametrize(("after", "is_found"), [("7.8", True), ("7.9", False), ("7.0", False)])
@@ -65,13 +65,15 @@ def test_who_stood_where_the_journal_reaches_is_not_told_that_nobody_knows(after
     assert (judge_cause(trial, unknown, 0, goes_on_from_oldest=False) is not None) == is_found
 
 
-def test_a_run_that_nobody_restarted_is_no_cause_and_what_the_ledger_cannot_know_is_not_held_against_the_node() -> None:
-    trial = court(LOG_MAX)
-    publish(trial.ledger, 3)
+def test_a_run_that_nobody_restarted_is_no_cause_and_what_the_expected_cannot_know_is_not_held_against_the_node() -> (
+    None
+):
+    trial = context(LOG_MAX)
+    publish(trial.expected, 3)
     assert judge_cause(trial, told("7.3", "8.0", None, GapReason.EPOCH), 0, goes_on_from_oldest=False) is not None
     unlinked = over_two_runs(10, 1)
-    unlinked.ledger.runs[SUBJECT].clear()
-    publish(unlinked.ledger, 1, epoch=NEXT + 1)
+    unlinked.expected.runs[SUBJECT].clear()
+    publish(unlinked.expected, 1, epoch=NEXT + 1)
     assert judge_cause(unlinked, told("7.9", "9.1", 1), 0, goes_on_from_oldest=False) is None
 
 

@@ -47,7 +47,9 @@ class Server:
 
 
 @asynccontextmanager
-async def mailing(folder: Path, server: Server, **settings: Any) -> AsyncIterator[Running]:
+async def mailing(
+    folder: Path, server: Server, table: dict[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[Running]:
     """Dispatch with this server as its relay, and receiver ann with an e-mail address."""
     loop = asyncio.get_running_loop()
     make: Callable[[], SMTP] = lambda: SMTP(server, hostname="mx.test", loop=loop)  # noqa: E731  # a factory
@@ -60,9 +62,9 @@ async def mailing(folder: Path, server: Server, **settings: Any) -> AsyncIterato
         "timeout_ms": 2_000,
         **settings,
     }
-    table = {"dispatch_email": mail, "dispatch_limits": {"sweep_ms": 100}}
+    whole = {**(table or {}), "dispatch_email": mail, "dispatch_limits": {"sweep_ms": 100}}
     try:
-        async with running(folder, table) as both:
+        async with running(folder, whole) as both:
             await both.api("PUT", "/v1/receivers/ann", {})
             body = {"channel": "email", "value": "ann@mail.example"}
             assert (await both.api("PUT", "/v1/receivers/ann/addresses/mail", body))[0] == 200

@@ -1,0 +1,147 @@
+"""The console of dispatch in a real Chromium: send with a preview, watch, look at a receiver, replay failures, templates, webhooks.
+
+Light, dark and on a phone axe-core finds nothing against it. With KEEP_SCREENSHOT set the pictures in docs/notifications are made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.axe import find_faults
+from tests.console.conftest import browser, chromium, page
+from tests.dispatch.conftest import Running, running
+from tests.dispatch.inbox.test_lists import send
+
+__all__ = ["browser", "chromium", "page"]  # the browser is the console tests' own
+
+DEADLINE_S = 120
+LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390)}
+PAGES = (
+    "notifications",
+    "notification?id=hello",
+    "send",
+    "receivers",
+    "receiver?id=ann",
+    "failures",
+    "templates",
+    "webhooks",
+)
+KEPT = {
+    "light": ("notifications", "receiver", "send"),
+    "dark": ("notifications", "failures"),
+    "phone": ("notifications",),
+}
+
+
+@pytest.fixture
+def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path
+
+
+async def open_console(page: Page, both: Running, place: str) -> None:
+    """As an operator does, by keyboard."""
+    await page.goto(f"{both.url}/console/#/{place}")
+    await page.get_by_role("button", name="API key").press("Enter")
+    await page.get_by_label("Key", exact=True).fill(both.key)
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#condition")).to_have_text("ready")
+
+
+async def fill(both: Running) -> None:
+    """Something of everything."""
+    await both.api("PUT", "/v1/categories/news", {})
+    await both.api("PUT", "/v1/templates/welcome", {"locales": {"default": {"title": "Hi {{ name }}"}}})
+    await both.api("PUT", "/v1/webhooks/ops", {"url": "https://hooks.example.com/", "types": ["delivery.failed"]})
+    await send(both, "first", "hello")
+    for number in range(3):
+        body = {
+            "to": {"address": {"channel": "webhook", "value": "https://content.sandbox.invalid/"}},
+            "content": {"title": "Refused"},
+        }
+        await both.api("PUT", f"/v1/notifications/refused-{number}", body)
+    while len((await both.api("GET", "/v1/dead-letters"))[1]["dead_letters"]) < 3:
+        pass  # each answer is a turn of the loop
+
+
+async def test_an_operator_sends_watches_and_repairs(page: Page, runtime_folder: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), running(runtime_folder) as both:
+        await fill(both)
+        await open_console(page, both, "send")
+        await page.get_by_label("Name").fill("ann")
+        await page.get_by_label("Template, instead of title and text").fill("welcome")
+        await page.get_by_label("Its data, as JSON").fill('{"name": "Ann"}')
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.get_by_role("heading", name="Hi Ann")).to_be_visible()
+        await page.get_by_role("button", name="Send", exact=True).click()
+        await page.get_by_role("link", name="Watch its deliveries").click()
+        await expect(page.get_by_role("table", name="Each delivery")).to_contain_text("sent")
+        token = await both.make_token("ann")
+        head = (await both.api("GET", "/v1/inbox/counts", key=token))[1]["head"]
+        await both.api("POST", "/v1/inbox/marks", {"mark": "read", "up_to": head}, key=token)
+        await expect(page.get_by_role("table", name="Counts by state")).to_contain_text("delivered")  # without a reload
+        await page.get_by_role("link", name="Receivers").click()
+        await page.get_by_label("Name begins with").fill("an")
+        await page.get_by_role("link", name="ann", exact=True).click()
+        await expect(page.get_by_role("table", name="Items of the inbox")).to_contain_text("Hi Ann")
+        await page.get_by_role("checkbox", name="news by email").uncheck()
+        await expect(page.get_by_text("Preferences are stored.")).to_be_visible()
+        assert (await both.api("GET", "/v1/receivers/ann/preferences"))[1]["categories"] == {"news": {"email": False}}
+        await page.get_by_role("link", name="Failures").click()
+        await page.get_by_role("button", name="Send again").press("Enter")
+        await page.get_by_role("dialog").get_by_role("button", name="Send again").click()
+        await expect(page.get_by_text("3 deliveries are queued again.")).to_be_visible()
+        await page.get_by_role("link", name="Templates").click()
+        await page.get_by_role("button", name="Open welcome").click()
+        await expect(page.get_by_text("Version 1 of welcome")).to_be_visible()
+        await page.get_by_label("Locales, as JSON with Liquid").fill('{"default": {"title": "Hello {{ name }}"}}')
+        await page.get_by_role("button", name="Store a version").click()
+        await expect(page.get_by_text("Version 2 is stored.")).to_be_visible()
+        await page.get_by_role("link", name="Webhooks").click()
+        await page.get_by_role("button", name="Delete ops").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.get_by_text("No event webhooks.")).to_be_visible()
+
+
+async def test_a_wrong_key_and_a_refusal_are_said(page: Page, runtime_folder: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), running(runtime_folder) as both:
+        await page.goto(f"{both.url}/console/")
+        await expect(page.get_by_text("This console asks for an API key.")).to_be_visible()
+        await page.get_by_role("button", name="API key").click()
+        await page.get_by_label("Key", exact=True).fill("gw_wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("The API key is not valid.")).to_be_visible()
+        await page.get_by_role("button", name="API key").click()
+        await page.get_by_label("Key", exact=True).fill(both.key)
+        await page.keyboard.press("Enter")
+        await page.get_by_role("link", name="Send").click()
+        await page.get_by_label("Name").fill("a/b")
+        await page.get_by_role("button", name="Send", exact=True).click()
+        await expect(page.locator("p.told")).to_contain_text("RequestInvalid")
+
+
+@pytest.mark.parametrize(
+    "look", [pytest.param(look, marks=[] if look == "light" else pytest.mark.long) for look in LOOKS]
+)
+async def test_axe_finds_no_fault_on_any_page(page: Page, root: Path, runtime_folder: Path, look: str) -> None:
+    scheme, width = LOOKS[look]
+    folder = root / "docs/notifications" if os.environ.get("KEEP_SCREENSHOT") else runtime_folder
+    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # its values are not typed in LOOKS
+    await page.set_viewport_size({"width": width, "height": 860})
+    async with asyncio.timeout(DEADLINE_S), running(runtime_folder) as both:
+        await fill(both)
+        await open_console(page, both, "notifications")
+        for place in PAGES:
+            name = place.partition("?")[0]
+            await page.goto(f"{both.url}/console/#/{place}")
+            await expect(page.locator("h1")).to_be_visible()
+            if name not in ("send",):
+                await expect(page.locator("td, .empty").first).to_be_visible()
+            assert not await find_faults(page, root), (look, place)
+            if name in KEPT[look]:
+                await page.screenshot(path=folder / f"{name}-{look}.png")

@@ -1,0 +1,101 @@
+-- The tables of schema version 5, as they were.
+CREATE TABLE number (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER NOT NULL) STRICT;
+INSERT INTO number VALUES (1, 0);
+CREATE TABLE tenant (
+  name TEXT PRIMARY KEY, quotas BLOB NOT NULL, receivers INTEGER NOT NULL, stored_bytes INTEGER NOT NULL, day INTEGER NOT NULL,
+  deliveries INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE api_key (digest BLOB PRIMARY KEY, tenant TEXT NOT NULL, scopes TEXT NOT NULL, is_test INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE receiver (
+  rid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, epoch INTEGER NOT NULL,
+  since INTEGER NOT NULL, attributes BLOB NOT NULL,
+  profile BLOB NOT NULL, preferences BLOB NOT NULL, UNIQUE (tenant, name)
+) STRICT;
+CREATE TABLE address (
+  aid INTEGER PRIMARY KEY AUTOINCREMENT, rid INTEGER NOT NULL, channel TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+  secret TEXT NOT NULL, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL,
+  format TEXT NOT NULL, UNIQUE (rid, channel, name)
+) STRICT;
+CREATE TABLE receiver_group (
+  gid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, UNIQUE (tenant, name)
+) STRICT;
+CREATE TABLE subscription (
+  gid INTEGER NOT NULL, version INTEGER NOT NULL, rid INTEGER NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (gid, version, rid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX subscription_receiver ON subscription (rid);
+CREATE TABLE notification (
+  nid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, body BLOB NOT NULL,
+  targets BLOB NOT NULL, gid INTEGER NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, accepted INTEGER NOT NULL,
+  accepted_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, priority INTEGER NOT NULL,
+  options BLOB NOT NULL, collapse_key TEXT NOT NULL, UNIQUE (tenant, id)
+) STRICT;
+CREATE INDEX notification_old ON notification (accepted_ms);
+CREATE INDEX notification_accepted ON notification (due_ms) WHERE state = 'accepted';
+CREATE TABLE job (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, tenant TEXT NOT NULL, cursor INTEGER NOT NULL, fence INTEGER NOT NULL,
+  lease_end_ms INTEGER NOT NULL, is_done INTEGER NOT NULL, priority INTEGER NOT NULL, step INTEGER NOT NULL,
+  PRIMARY KEY (nid, channel)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_due ON job (channel, tenant, priority, nid) WHERE is_done = 0;
+CREATE TABLE delivery (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, state INTEGER NOT NULL,
+  attempt INTEGER NOT NULL, due_ms INTEGER NOT NULL, doubt INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL,
+  PRIMARY KEY (nid, rid, channel, aid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_due ON delivery (channel, due_ms) WHERE state IN (1, 2, 3);
+CREATE TABLE route (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, step INTEGER NOT NULL, due_ms INTEGER NOT NULL, deadline_ms INTEGER NOT NULL,
+  PRIMARY KEY (nid, rid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX route_due ON route (due_ms);
+CREATE TABLE latest (
+  rid INTEGER NOT NULL, key TEXT NOT NULL, channel TEXT NOT NULL, nid INTEGER NOT NULL, PRIMARY KEY (rid, key, channel)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX latest_notification ON latest (nid);
+CREATE TABLE sent_value (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (nid, channel, value)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE category (
+  tenant TEXT NOT NULL, name TEXT NOT NULL, is_required INTEGER NOT NULL, expires_s INTEGER, PRIMARY KEY (tenant, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE suppression (
+  tenant TEXT NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, category TEXT NOT NULL, reason TEXT NOT NULL,
+  since_ms INTEGER NOT NULL, PRIMARY KEY (tenant, channel, value, category)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE event (
+  eid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, type TEXT NOT NULL, nid INTEGER NOT NULL, channel TEXT NOT NULL,
+  reason TEXT NOT NULL, time_ms INTEGER NOT NULL, count INTEGER NOT NULL, members BLOB NOT NULL
+) STRICT;
+CREATE INDEX event_tenant ON event (tenant, eid);
+CREATE INDEX event_old ON event (time_ms);
+CREATE TABLE template (
+  tenant TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL, variables BLOB NOT NULL,
+  time_ms INTEGER NOT NULL, PRIMARY KEY (tenant, name, version)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE rendered (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, locale TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (nid, channel, locale)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE webhook (
+  wid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
+  old_secret TEXT NOT NULL, old_until_ms INTEGER NOT NULL, types TEXT NOT NULL, detail TEXT NOT NULL, cursor INTEGER NOT NULL,
+  state TEXT NOT NULL, failures INTEGER NOT NULL, failing_since_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, reason TEXT NOT NULL,
+  UNIQUE (tenant, name)
+) STRICT;
+CREATE TABLE webhook_letter (
+  wid INTEGER NOT NULL, eid INTEGER NOT NULL, part TEXT NOT NULL, reason TEXT NOT NULL, time_ms INTEGER NOT NULL,
+  PRIMARY KEY (wid, eid, part)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_failed ON delivery (nid) WHERE state IN (6, 7);
+CREATE TABLE delivery_count (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, state INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (nid, channel, state)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE item (
+  rid INTEGER NOT NULL, seq INTEGER NOT NULL, nid INTEGER NOT NULL, flags INTEGER NOT NULL, at_ms INTEGER NOT NULL,
+  PRIMARY KEY (rid, seq)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX item_notification ON item (rid, nid);
+CREATE TABLE head (
+  rid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, seq INTEGER NOT NULL, unread INTEGER NOT NULL, unseen INTEGER NOT NULL,
+  items INTEGER NOT NULL
+) STRICT;
+PRAGMA user_version = 5;

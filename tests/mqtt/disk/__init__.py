@@ -1,0 +1,1 @@
+"""QoS 2 with a journal, and a node that is killed."""
