@@ -1,7 +1,7 @@
-"""Gives every page its place: a guide or concept that mkdocs.yml does not name joins its section under its own title.
+"""Adds pages that mkdocs.yml does not name to their section, each under its own title.
 
-Run by mkdocs as a hook. A page is written by whoever wrote what it tells of; nobody has to remember the table of contents, and
-none is orphaned. What is named and does not exist stays an error.
+mkdocs runs this file as a hook. A new guide therefore appears without an entry in mkdocs.yml. An entry for a page that does not exist
+stays an error.
 """
 
 from pathlib import Path
@@ -9,7 +9,15 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 
-SECTIONS = {"Guides": "guides", "Concepts": "concepts", "Decisions": "decisions", "Tables": "pipelines"}
+SECTIONS = {
+    "Concepts": "concepts",
+    "Clients": "clients",
+    "Notifications": "notifications",
+    "Security": "security",
+    "Operations": "guides",
+    "Data pipelines": "pipelines",
+    "Contributing": "decisions",
+}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -18,7 +26,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def complete(nav: list[Any], docs: Path) -> list[Any]:
-    """The table of contents with all pages of the folders that are sections."""
+    """Returns the table of contents with all pages of the folders that have a section."""
     named = set(list_pages(nav))
     for section in nav:
         for title, inside in section.items():

@@ -5,7 +5,7 @@
 // A broken connection is the client's business: it comes back and goes on where it stood. Whatever could not be had any more
 // stands as a gap in its place among the messages.
 
-import { Client } from "../client/src/node.js"; // elsewhere: from "godwit-client"
+import { Client } from "../clients/javascript/src/node.js"; // elsewhere: from "godwit-client"
 
 const [pattern = "/**", server = "ws://127.0.0.1:8800"] = process.argv.slice(2);
 const client = new Client(server);
