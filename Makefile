@@ -33,7 +33,7 @@ export UV_COMPILE_BYTECODE := 1
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .make/engine .make/console ## install what is needed and build the engine (only what has changed)
+setup: .make/engine .make/console .make/node_modules ## install what is needed and build the engine (only what has changed)
 
 run: .make/engine .make/console ## start a node on the default ports with this machine's live telemetry
 	@exec $(BIN)/godwit serve --demo $(ARGS)
@@ -52,7 +52,7 @@ check: tools-check .make/engine .make/node_modules .make/pipelines ## formatting
 	cd pipelines && ../$(SPARK)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check
-	cd client && npm run --silent check
+	cd clients/javascript && npm run --silent check
 	$(BIN)/pytest -q tests/architecture
 
 check-fast: tools-test .make/engine .make/node_modules ## check without Java, Spark and the lints of Rust, in about a minute
@@ -62,7 +62,7 @@ check-fast: tools-test .make/engine .make/node_modules ## check without Java, Sp
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python protocol/generate.py --check
-	cd client && npm run --silent check
+	cd clients/javascript && npm run --silent check
 	$(BIN)/pytest -q tests/architecture
 
 # Side by side, because each leaves cores idle now and then. Everything but the Rust tests waits for the engine, so that they take a
@@ -74,14 +74,14 @@ test-all: tools-test tools-spark ## every test, the long ones too
 	@.ci/beside "nice -n 2 $(MAKE) test-rust SEEDS=500 && $(MAKE) fuzz" "$(MAKE) test-others LONG=1"
 
 test-others: .make/venv
-	@.ci/beside "$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium $(if $(LONG),.make/promtool)" "$(MAKE) .make/engine"
+	@.ci/beside "$(MAKE) .make/console .make/node_modules .make/pipelines .make/chromium $(if $(LONG),.make/promtool .make/delta)" "$(MAKE) .make/engine"
 	@.ci/beside "$(MAKE) test-javascript" "$(MAKE) test-pipelines" "$(MAKE) test-python"
 
 test-rust: tools-test
 	GODWIT_SEEDS=$(SEEDS) cargo test --quiet --locked $(CRATES)
 
 test-javascript: tools-test .make/engine .make/node_modules
-	cd client && LONG=$(LONG) npm run --silent test
+	cd clients/javascript && LONG=$(LONG) npm run --silent test
 
 # The rules of the house are `make check`'s. The long tests come after the others, also where one of those has failed.
 test-python: tools-test .make/engine .make/console .make/chromium .make/node_modules
@@ -102,9 +102,11 @@ fuzz: tools-test ## a random pass of FUZZ_SECONDS on every parser (or on TARGET 
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
 		cargo test --quiet --locked -p godwit-fuzz --test targets $(TARGET)
 
-wheel: .make/venv .make/console ## build the packages that pip installs, the node's with its console and the pipelines', into dist/
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin build --quiet --release --locked --out dist
+wheel: .make/venv ## build the packages that pip installs into dist/: the server with its console, the client, the pipelines
+	@deploy/wheel dist >/dev/null
+	@$(BIN)/uv build --quiet --wheel --out-dir dist clients/python
 	@$(BIN)/uv build --quiet --wheel --out-dir dist pipelines
+	@ls dist/*.whl
 
 PIPELINE := .make/pipeline
 pipeline: .make/engine .make/console .make/pipelines ## a node under faults for a minute; its journal landed, audited and reported as a page
@@ -140,7 +142,7 @@ generate-tables: .make/pipelines ## write the reference pages of the pipelines' 
 ci: check test ## what .ci/run runs
 
 clean: ## forget everything that was built
-	rm -rf .make .venv .venv-pipelines target site dist console/node_modules console/vendor client/node_modules client/types server/godwit/_engine*.so
+	rm -rf .make .venv .venv-pipelines target site dist console/node_modules console/vendor clients/javascript/node_modules clients/javascript/types clients/javascript/dist tests/browser/bundlers/node_modules server/godwit/_engine*.so
 
 tools-run:
 	@.ci/tools run >/dev/null
@@ -154,7 +156,7 @@ tools-test:
 tools-spark:
 	@.ci/tools run spark >/dev/null
 
-# Of the steps below those of one place (.venv, client/node_modules, ...) run one after another, whoever calls them. A stamp is there
+# Of the steps below those of one place (.venv, clients/javascript/node_modules, ...) run one after another, whoever calls them. A stamp is there
 # only while what its step made is whole.
 .make/venv: requirements.lock | tools-run
 	@.ci/locked venv sh -ec 'rm -f $@; \
@@ -178,10 +180,10 @@ tools-spark:
 		$(BIN)/uv pip install --quiet --python $(SPARK)/python --no-deps --no-build-isolation -e pipelines; \
 		touch $@'
 
-.make/node_modules: client/package-lock.json client/package.json
+.make/node_modules: clients/javascript/package-lock.json clients/javascript/package.json
 	@.ci/locked node sh -ec 'rm -f $@; \
-		echo "installing client/package-lock.json"; \
-		cd client; npm ci --silent; cd ..; \
+		echo "installing clients/javascript/package-lock.json"; \
+		cd clients/javascript; npm ci --silent; cd ../..; \
 		touch $@'
 
 .make/console: console/package-lock.json
@@ -195,6 +197,10 @@ tools-spark:
 	@mkdir -p .make
 	@.ci/promtool
 	@touch $@
+
+.make/delta: tests/pipelines/delta/spark/delta.xml .ci/delta-spark | .make/venv
+	@.ci/delta-spark "$(CURDIR)/$(BIN)/uv" .make/delta-spark
+	@test ! -d .make/delta-spark/jars || touch $@
 
 .make/chromium:
 	@mkdir -p .make

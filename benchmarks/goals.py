@@ -100,7 +100,7 @@ GOALS = (
     _at_most(
         "idle connection of 10,000 over TLS, own memory", "idle", "memory_kb_per_connection", 3.0, "kB", "godwit-tls"
     ),
-    _at_most(f"idle connection of 100,000, own memory, {URING}", "crowd", "memory_kb_per_connection", 0.40, "kB"),
+    _at_most(f"idle connection of 100,000, own memory, {URING}", "idle-100k", "memory_kb_per_connection", 0.40, "kB"),
     _at_most(
         f"100,000 connections, each on a subject of its own with one message, {URING}",
         "own",

@@ -15,9 +15,8 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
     lines = [
         "## The journal",
         "",
-        "What writing down costs (`python -m benchmarks.journal`). Ratios are medians of the rounds' own. The baseline of an",
-        "acknowledgement is a C loop (`benchmarks/baseline/commit.c`) that appends the bytes of 64 rows and calls fdatasync, repeatedly,",
-        "on the same disk.",
+        "The cost of the journal (`python -m benchmarks.journal`). The baseline of an acknowledgement is a C loop",
+        "(`benchmarks/baseline/commit.c`) that appends the bytes of 64 rows and calls fdatasync, repeatedly, on the same disk.",
         "",
         "| what | must reach | measured | rounds | |",
         "|---|---|---|---|---|",
@@ -32,7 +31,7 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
             rounds = [row["against_baseline"][of] for row in commit["rounds"]]
             rate = median(row[of]["rows_s"] for row in commit["rounds"])
             lines.append(
-                f"| messages acknowledged from the disk, 64 in flight, {how} ({rate:,.0f} a second), against the baseline "
+                f"| messages acknowledged with `ack=disk`, 64 in flight, {how} ({rate:,.0f} a second), against the baseline "
                 f"| ≥ {COMMIT_MIN:g} × | "
                 f"{median(rounds):.2f} × | {min(rounds):.2f} – {max(rounds):.2f} | {_verdict(median(rounds) >= COMMIT_MIN)} |"
             )
@@ -40,14 +39,14 @@ def describe_journal(outcomes: dict[str, dict[str, Any]], explanations: dict[str
         for of in ("killed", "stopped"):
             took = restart[f"{of}_s"]
             lines.append(
-                f"| restart of a {of} node with {restart['messages']:,} kept messages, until it answers for them "
+                f"| restart of a {of} node with {restart['messages']:,} kept messages, until it serves them "
                 f"| ≤ {RESTART_S_MAX:g} s | {took:.2f} s "
                 f"(with none: {restart['empty_s']:.2f} s) | one | {_verdict(took <= RESTART_S_MAX)} |"
             )
     if fanout := outcomes.get("fanout"):
         ratio, rounds = fanout["against_without"], fanout["ratios"]
         lines.append(
-            f"| fan-out, CPU a delivered message, with the journal over without | ≤ {FANOUT_MAX:g} × | {ratio:.2f} × | "
+            f"| fan-out, CPU per delivered message, with the journal over without | ≤ {FANOUT_MAX:g} × | {ratio:.2f} × | "
             f"{min(rounds):.2f} – {max(rounds):.2f} | {_verdict(ratio <= FANOUT_MAX)} |"
         )
     if commit and min(commit["against_baseline"].values()) < COMMIT_MIN:

@@ -105,9 +105,8 @@ def describe_checks(value: dict[str, Any]) -> list[str]:
     lines = [
         "## Predicted and measured",
         "",
-        f"`godwit plan` measured this machine in {value['figures'][0]['seconds']:.0f} s and predicted what these workloads take of",
-        "one core; they were played with the generator of `godwit bench`, as by `godwit plan --check`, and the machine measured again:",
-        "what both measurements predict is averaged, for its host gives it more at one minute than at the next.",
+        f"`godwit plan` measured this machine in {value['figures'][0]['seconds']:.0f} s and predicted these workloads on one core. They",
+        "were then run as by `godwit plan --check`, and the machine was measured again; the prediction is the mean of both measurements.",
         f"{near} of {len(rows)} figures are within {NEAR:.0%}. Commit {value['commit']}, median of {value['takes']}.",
         value.get("note", ""),
         "",

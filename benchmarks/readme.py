@@ -43,8 +43,9 @@ def build_figures(outcomes: Outcomes) -> str:
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['system']} {machine['kernel']}"
     return "\n".join(
         [
-            f"Measured on {where}, on loopback, server on one core, medians of interleaved rounds. The baseline is a bare C loop that",
-            "parses nothing and keeps nothing. How it was measured, every load and what was not met: [benchmarks](docs/benchmarks.md).",
+            f"Measured on {where}, on loopback, server on one core; medians of rounds in which each server took its turn.",
+            "The baseline is a bare C loop that parses nothing and keeps nothing. "
+            "All loads, and what was not met: [benchmarks](docs/benchmarks.md).",
             "",
             "| | Godwit | baseline | best rival here |",
             "|---|---|---|---|",

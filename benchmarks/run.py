@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 
 AGAINST = {
     "idle": "godwit-readiness,godwit-tls,baseline,rivals",
-    "crowd": "",
+    "idle-100k": "",
     "own": "",
     "connect": "baseline,godwit-readiness,godwit-tls,rivals",
     "fanout": "baseline,godwit-readiness,godwit-http,godwit-tls,rivals",

@@ -40,10 +40,11 @@ export const onPlace = (listener) => window.addEventListener("hashchange", liste
 export const hostName = () => location.hostname.includes(":") && !location.hostname.startsWith("[") ? `[${location.hostname}]` : location.hostname;
 
 // A request that ends: with its answer, or after the time given, or when `signal` says so.
-export function request(path, { method = "GET", headers = {}, timeout_ms, signal }) {
+export function request(path, { method = "GET", headers = {}, body, timeout_ms, signal }) {
   const ends = [AbortSignal.timeout(timeout_ms), ...(signal ? [signal] : [])];
-  return fetch(path, { method, headers, cache: "no-store", credentials: "same-origin", signal: AbortSignal.any(ends) });
+  return fetch(path, { method, headers, body, cache: "no-store", credentials: "same-origin", signal: AbortSignal.any(ends) });
 }
+export const makeId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""); // without https, too
 export const makeAbort = () => new AbortController();
 export function openSocket(port, path, protocol) {
   return new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${hostName()}:${port}${path}`, protocol);

@@ -6,6 +6,7 @@ import { beginAtTop, find, makeIcon, markStale, nowMs, onPlace, readPlace, setTi
 import { element, say } from "./element.js";
 import { duration } from "./format.js";
 import { Pace } from "./pace.js";
+import { showBanner, showCondition } from "./parts/condition.js";
 import { permit } from "./parts/hints.js";
 import { askForToken } from "./parts/token.js";
 import { addThemeSwitch } from "./parts/theme.js";
@@ -50,7 +51,7 @@ class Console {
   // Shows the page of the address; one that is already open takes its new query itself.
   open(isChange) {
     const { path, query } = readPlace();
-    const name = path in PAGES ? path : "overview";
+    const name = Object.hasOwn(PAGES, path) ? path : "overview";
     this.page?.end?.();
     const { title, make } = PAGES[name];
     this.page = new make({ query, node: this.node, refresh: () => this.pace.soon(0) });
@@ -78,9 +79,9 @@ class Console {
   show(node) {
     this.seen_ms = nowMs();
     markStale(false);
-    if (node.journal) this.showBanner("The journal's disk is failing.", `Publishes that ask for the disk are refused, all else goes on: ${node.journal}`);
+    if (node.journal) showBanner("The journal's disk is failing.", `Publishes that ask for the disk are refused, all else goes on: ${node.journal}`);
     else say(find("banner"), "");
-    this.showCondition(node.condition);
+    showCondition(node.condition);
     permit(find("token"), node);
     say(find("token"), node.can_change ? "Admin token" : "No admin token is set");
     say(find("node-name"), node.node);
@@ -90,24 +91,13 @@ class Console {
 
   showFailure(error, page) {
     if (error instanceof Refused) {
-      if (error.status === 401) return this.showBanner("This port asks for the admin token.", "Give it with the button “Admin token”.");
-      return page.fail ? page.fail(error) : this.showBanner("The node refused.", error.message);
+      if (error.status === 401) return showBanner("This port asks for the admin token.", "Give it with the button “Admin token”.");
+      return page.fail ? page.fail(error) : showBanner("The node refused.", error.message);
     }
     if (error.name !== "Unreachable" && error.constructor.name !== "Unreachable") throw error;
-    this.showCondition("unreachable");
+    showCondition("unreachable");
     markStale(true);
-    this.showBanner("The node does not answer.", "Trying again every second; what is shown is what was last seen.");
-  }
-
-  showBanner(title, words) {
-    const banner = find("banner");
-    if (banner.textContent !== `${title} ${words}`) banner.replaceChildren(title, " ", element("span", {}, words));
-  }
-
-  showCondition(condition) {
-    const shown = find("condition");
-    say(shown, condition);
-    shown.dataset.condition = condition;
+    showBanner("The node does not answer.", "Trying again every second; what is shown is what was last seen.");
   }
 }
 

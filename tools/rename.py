@@ -29,7 +29,7 @@ NEVER = (
     "*package-lock.json",
     "CHANGELOG.md",
     "LICENSE",
-    "client/LICENSE",
+    "clients/javascript/LICENSE",
     "tools/*",
     "tests/unit/tools/*",
 )

@@ -86,7 +86,9 @@ def store(rows: DataFrame, folder: Path) -> DataFrame:
 def audit_once(deliveries: DataFrame, messages: DataFrame, spark: SparkSession) -> tuple[float, dict[str, int]]:
     begin = time.perf_counter()
     access, runs = spark.createDataFrame([], ACCESS), spark.createDataFrame([], RUNS)
-    with audited(deliveries, messages, access, runs, None, lambda: find_torn(deliveries, access, {}, {})) as found:
+    with audited(
+        deliveries, messages, access, runs, None, lambda: find_torn(deliveries, access, runs, {}, {})
+    ) as found:
         kinds = found.faults.groupBy("kind").sum("messages").toDF("kind", "messages")
         counted: list[Any] = []
         do_beside(  # as the job does

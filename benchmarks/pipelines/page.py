@@ -1,4 +1,4 @@
-"""The pipelines' part of docs/benchmarks.md, from benchmarks/results/pipelines. Pure; needs no Spark."""
+"""The pipelines' part of docs/benchmark-results.md, from benchmarks/results/pipelines. Pure; needs no Spark."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _BOUNDS = {
 }
 _BOUNDS |= {"orderly": _BOUNDS["audit"], "larger": _BOUNDS["audit"]}
 _SENTENCES = {
-    "source": "the journal read as a stream, every checksum taken",
+    "source": "the journal read as a stream, with checksums verified",
     "land": "the journal landed in Delta, exactly once",
-    "audit": "{ranges:,} ranges with faults judged, with all tables of the audit",
-    "orderly": "{ranges:,} ranges without a fault, likewise",
-    "larger": "{ranges:,} ranges with faults, likewise",
-    "live": "a message handed to a node until it is back from Spark, 2,000 a second, median",
-    "ohlc": "the newest value of a bar of 1 s until the bar is back from Spark, 2,000 values a second, median",
+    "audit": "{ranges:,} ranges with faults audited, including all tables of the audit",
+    "orderly": "{ranges:,} ranges without a fault, the same way",
+    "larger": "{ranges:,} ranges with faults, the same way",
+    "live": "from publish to the subscriber by way of Spark, 2,000 messages a second, median",
+    "ohlc": "from the newest value of a 1 s bar to the bar's subscriber, 2,000 values a second, median",
 }
 
 
@@ -58,14 +58,14 @@ def _read(name: str, result: Results) -> tuple[str, str, str, bool]:
 def _describe_method(found: Results) -> list[str]:
     left_out = [f"of {name} {len(each['left_out'])}" for name, each in found.items() if "left_out" in each]
     lines = [
-        "Warm sessions on two cores (`local[2]`), messages of 200 random bytes, ranges of 30 messages on 2,000 subjects; the first",
-        f"rounds, in which Java compiles, are left out: {', '.join(left_out) or 'one'}. In the loops a real node, its publisher and",
-        "its subscriber share the two cores with Spark.",
-        "`python -m benchmarks.pipelines.measure` and `.audit` make these.",
+        "Warm sessions on two cores (`local[2]`), messages of 200 random bytes, ranges of 30 messages on 2,000 subjects. The first",
+        f"rounds, in which Java compiles, are left out: {', '.join(left_out) or 'one'}. In the last two rows the node, its publisher and",
+        "its subscriber share the two cores with Spark. Measured with `python -m benchmarks.pipelines.measure` and `.audit`.",
+        "",
     ]
     unchecked = found.get("source", {}).get("unchecked_rows_per_s")
     if unchecked:
-        lines.append(f"Without taking checksums {unchecked:,} rows/s are read.")
+        lines.append(f"- Without checksums: {unchecked:,} rows/s.")
     lines += _describe_more(found)
     by_cpu = [
         f"{name} {result[key]:,}"
@@ -76,14 +76,12 @@ def _describe_method(found: Results) -> list[str]:
     if by_cpu:
         loads = [result.get("machine", result)["load_before"] for result in found.values() if "cold" in result]
         lines += [
-            f"A second of processor time, workers and Java together, does: {', '.join(by_cpu)}.",
-            f"The load average before was {', '.join(f'{load:g}' for load in loads)}: above 1 something else used the two cores,",
-            "or the figure before was just taken,",
-            "and this figure says more than the rate.",
+            f"- Per second of CPU, workers and Java together: {', '.join(by_cpu)}. These matter more than the rates when the load",
+            f"  average before a run was above 1; it was {', '.join(f'{load:g}' for load in loads)}.",
         ]
     cold = [f"{name} {found[name]['cold']:,}" for name in ("source", "land", "audit") if "cold" in found.get(name, {})]
     if cold:
-        lines.append(f"Cold, the first round of a session: {', '.join(cold)} a second.")
+        lines.append(f"- Cold, in the first round of a session: {', '.join(cold)} a second.")
     return lines
 
 
@@ -93,17 +91,17 @@ def _describe_more(found: Results) -> list[str]:
     lines = []
     if longer:
         lines.append(
-            f"A journal of {longer['rows']:,} rows, of which the start is a smaller part, is read at {longer['rows_per_s']:,} rows/s, "
-            f"{longer['rows_per_cpu_s']:,} a second of processor time."
+            f"- A journal of {longer['rows']:,} rows, where starting matters less: {longer['rows_per_s']:,} rows/s, "
+            f"{longer['rows_per_cpu_s']:,} per second of CPU."
         )
     if "larger" in audit:
         lines.append(
-            f"The audit's goal names no size: that of {audit['ranges']:,} with faults is the one that is explained."
+            f"- The goal of the audit names no size; the explanation below is about {audit['ranges']:,} ranges with faults."
         )
     if "baseline" in audit:
         baseline = audit["baseline"]
         lines.append(
-            f"The baseline in the same session, {baseline['ranges']:,} ranges each held against the one before it and nothing else: "
-            f"{baseline['ranges_per_s']:,} ranges/s, {baseline['ranges_per_s'] / audit['ranges_per_s']:.1f} × the audit's of as many."
+            f"- A baseline that only compares each of {baseline['ranges']:,} ranges with the one before: "
+            f"{baseline['ranges_per_s']:,} ranges/s, {baseline['ranges_per_s'] / audit['ranges_per_s']:.1f} × the audit."
         )
     return lines
