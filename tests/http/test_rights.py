@@ -30,7 +30,7 @@ DESK = Counter()
 
 @pytest.fixture
 async def node() -> AsyncIterator[testing.RunningNode]:
-    access = {"mode": "custom", "authorizer": f"{__name__}:DESK", "authorizer_timeout_ms": 500}
+    access = {"mode": "custom", "authorizer": f"{__name__}:DESK", "authorizer_timeout_ms": 1_000}
     DESK.asked.clear()
     async with testing.node({"access": access, "admin": {"token": ADMIN}}) as running:
         yield running

@@ -29,7 +29,7 @@ OF_DESK = {"mode": "custom", "authorizer": f"{__name__}:DESK"}
 @pytest.fixture
 async def node() -> AsyncIterator[testing.RunningNode]:
     DESK.asked.clear()
-    async with testing.node({"access": {**OF_DESK, "authorizer_timeout_ms": 200}}) as running:
+    async with testing.node({"access": {**OF_DESK, "authorizer_timeout_ms": 1_000}}) as running:
         yield running
 
 
