@@ -72,6 +72,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, str] = {}
     locales: tuple[str, ...] = ()
     """Locales in which the content was rendered, besides the default."""
+    copies: tuple[str, ...] = ()
+    """Addresses that get a copy of a receiver's e-mail: each is a delivery, made when the first e-mail to the receiver is sent."""
 
 
 class Quotas(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -114,7 +116,7 @@ class Result(StrEnum):
 
 
 class DeliveryKey(NamedTuple):
-    """One delivery: notification, receiver, channel, address (0 for an inbox)."""
+    """One delivery: notification, receiver, channel, address (0 for an inbox; -1, -2, … for copies of an e-mail)."""
 
     nid: int
     rid: int
@@ -160,6 +162,8 @@ class Target:
     """JSON: how a webhook's body is made, where it is not an event."""
     locale: str = ""
     """The locale of the content that the receiver gets; empty: the default."""
+    copy_of: str = ""
+    """Set for a copy of an e-mail: the address that the e-mail itself was sent to."""
     verdict: Verdict = Verdict()
 
 

@@ -61,7 +61,6 @@ from .stores.sqlite.deciding import digest_value
 from .stores.sqlite.inbox import read_head
 from .stores.sqlite.manage.bounces import apply_report
 from .stores.sqlite.manage.presence import StoredPresence
-from .stores.sqlite.manage.wishes import take_copies
 from .stores.sqlite.store import SqliteStore
 from .tokens import Leaving, SigningKey
 from .wakeups import WakeUps
@@ -178,8 +177,7 @@ class Roles:
             from .channels.email.sender import EmailSender, domain_of  # its library comes with the extra `dispatch`
 
             link = self._make_link if self._config.public_url else None
-            make_mac = self._signing.make_mac
-            sender = EmailSender(self._read_letter, email, now_ms, link, make_mac, self._choose_copies)
+            sender = EmailSender(self._read_letter, email, now_ms, link, self._signing.make_mac)
             opened.append(self._open_channel("email", sender, domain_of, email.sends_max, email.sends_max))
         return opened
 
@@ -347,12 +345,6 @@ class Roles:
     async def _read_letter(self, nid: int, locale: str) -> Letter | None:
         found = await self._store.reader.run(lambda connection: read_letter(connection, nid, locale))
         return None if found is None else Letter(*found)
-
-    async def _choose_copies(self, shipment: Shipment, letter: Letter, copies: Sequence[str]) -> Sequence[str]:
-        category = "*" if letter.is_required else letter.category
-        return await self._store.writer.run(
-            lambda connection: take_copies(connection, shipment, copies, category), bulk=True
-        )
 
     def _check_address(self, channel: str, value: str) -> None:
         problem = "" if is_email(value) else "is not an e-mail address"

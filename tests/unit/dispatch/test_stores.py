@@ -186,3 +186,32 @@ def test_a_claim_for_any_tenant_takes_the_most_urgent_job_and_sorts_nothing() ->
     for query in {text for text in asked if text.startswith("SELECT priority") or text.startswith("WITH")}:
         plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {query}")]
         assert not any("TEMP B-TREE" in step or "SCAN job" in step for step in plan), plan
+
+
+def test_an_address_that_was_taken_by_a_delivery_that_never_left_is_free_for_another() -> None:
+    steps = (Step("webhook", wait_s=60), Step("email", wait_s=60))
+    for ends_by, options in (("preference", Options(dedupe=True)), ("next step", Options(dedupe=True, steps=steps))):
+        database, now_ms = open_store(), 1_767_225_600_000
+        receivers.put_receiver(database, "t", "bob", b"{}", 1)
+        receivers.put_address(database, "t", "bob", "w", "webhook", "https://a.example/")
+        draft = Draft("t", "n", b"f", b"{}", ("ann", "bob"), (), False, 10**13, options=options)
+        accept.accept(database, draft, now_ms)
+        accept.route(database, CHANNELS, now_ms, 9)
+        work_page(database, now_ms)
+        database.execute("UPDATE delivery SET state = 2, due_ms = ?", (now_ms,))
+        if ends_by == "preference":
+            receivers.put_preferences(database, "t", "ann", b'{"*": {"*": false}}')
+            assert fanout.claim_due(database, "webhook", now_ms, now_ms + 1_000, 9, ()) == []
+        else:
+            steps_sql.advance_routes(database, CHANNELS, now_ms + 61_000, 9)
+        work_page(database, now_ms)
+        states = database.execute("SELECT state FROM delivery WHERE channel = 'webhook' ORDER BY rid").fetchall()
+        ended = State.SUPPRESSED if ends_by == "preference" else State.CANCELLED
+        assert states == [(ended,), (State.QUEUED,)], ends_by
+
+
+def work_page(database: sqlite3.Connection, now_ms: int) -> None:
+    """The next page of the webhook job, of one receiver."""
+    job = jobs.claim_job(database, "webhook", "t", now_ms, 1_000, 2)
+    assert job is not None
+    jobs.commit_page(database, job, jobs.read_page(database, job, 1, now_ms), now_ms + 1_000, now_ms)

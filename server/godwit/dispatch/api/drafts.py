@@ -59,6 +59,7 @@ def make_draft(
         steps=_read_steps(body.policy),
         metadata=body.metadata,
         locales=tuple(one.locale for one in rendered[1:]),
+        copies=() if body.override is None or body.override.email is None else tuple(body.override.email.cc),
     )
     return Draft(
         tenant,

@@ -55,7 +55,7 @@ def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = ""
     own = read_own(letter)
     message = EmailMessage(SMTP)
     message["From"] = sender
-    message["To"] = Address(addr_spec=shipment.target.value)
+    message["To"] = Address(addr_spec=shipment.target.copy_of or shipment.target.value)
     message["Subject"] = make_header(own.subject or title) or NO_TITLE
     message["Date"] = format_datetime(datetime.fromtimestamp(letter.accepted_ms / 1_000, UTC))
     if own.cc:

@@ -7,31 +7,26 @@ that is lost after it leaves the message in doubt.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import aiosmtplib
 
 from ....config.dispatch_email import DispatchEmailConfig, is_email
 from ....errors import ConfigInvalid
-from ....logs import read_logger
-from ...errors import StoreFailed
-from ...model import Outcome, Result, Shipment, State
+from ...model import Outcome, Result, Shipment
 from ...pure.sandbox import read_result
 from ...pure.verp import BOUNCE, COMPLAINT, MakeMac, make_token
 from ..letter import Letter, Letters, ReadLetter
 from ..outcomes import make_outcome
 from .classes import GREYLIST_MS, classify, hide_addresses
 from .dkim import read_dkim_key, sign
-from .message import make_message, read_own
+from .message import make_message
 
 IDLE_MAX = 16
 MakeLink = Callable[[Shipment, str], str]
 """The link with which a shipment's address unsubscribes from a category."""
-ChooseCopies = Callable[[Shipment, Letter, Sequence[str]], Awaitable[Sequence[str]]]
-"""Those of a shipment's copies that are sent now: none where another address of the receiver had them."""
 
 
 class EmailSender:
@@ -44,13 +39,12 @@ class EmailSender:
         now_ms: Callable[[], int],
         make_link: MakeLink | None = None,
         make_mac: MakeMac = lambda content: b"",
-        choose_copies: ChooseCopies | None = None,
     ) -> None:
         if not config.sender:
             raise ConfigInvalid("dispatch_email.sender", "", "must name the From address where a relay is set")
         self._letters = Letters(read_letter)
         self._config, self._now_ms, self._make_link = config, now_ms, make_link
-        self._make_mac, self._choose_copies = make_mac, choose_copies
+        self._make_mac = make_mac
         self._host, _, port = config.relay.rpartition(":")
         self._port = int(port)
         self._password = _read_password(config)
@@ -73,20 +67,19 @@ class EmailSender:
             return self._tell(shipment, Result.CONTENT, "the notification is gone")
         if not is_email(shipment.target.value):
             return self._tell(shipment, Result.ADDRESS, "not an e-mail address")
-        bounce = quoted = ""
-        if self._config.bounce_domain:
+        bounce = quoted = link = ""
+        is_copy = bool(shipment.target.copy_of)  # what comes back about a copy says nothing about the receiver
+        if self._config.bounce_domain and not is_copy:
             bounce = make_token(shipment.key, shipment.target.value, self._make_mac)
             quoted = make_token(shipment.key, shipment.target.value, self._make_mac, COMPLAINT)
         try:
-            link = "" if self._make_link is None or letter.is_required else self._make_link(shipment, letter.category)
+            if self._make_link is not None and not letter.is_required and not is_copy:
+                link = self._make_link(shipment, letter.category)
             message = await self._make(shipment, letter, link, quoted)
         except ValueError as error:
             return self._tell(shipment, Result.CONTENT, f"{error!s:.200}")
         sender = f"{BOUNCE}{bounce}@{self._config.bounce_domain}" if bounce else self._config.sender
-        outcome = await self._hand_over(shipment, sender, message)
-        if outcome.state is State.SENT and (copies := read_own(letter).cc):
-            await self._send_copies(shipment, letter, copies)
-        return outcome
+        return await self._hand_over(shipment, sender, message)
 
     async def _make(self, shipment: Shipment, letter: Letter, link: str, token: str) -> bytes:
         """The message with its signature, in a thread: attachments take a while."""
@@ -98,34 +91,6 @@ class EmailSender:
             return message
         domain = self._config.sender.rpartition("@")[2]
         return sign(message, domain, self._config.dkim_selector, self._key, self._now_ms() // 1_000)
-
-    async def _send_copies(self, shipment: Shipment, letter: Letter, copies: Sequence[str]) -> None:
-        """Sends copies as a message of their own, once a receiver, after the first e-mail to one of the receiver's addresses.
-
-        What comes back about a copy says nothing about the receiver, so it has neither the receiver's envelope sender nor their link.
-        """
-        relay: aiosmtplib.SMTP | None = None
-        try:
-            if self._choose_copies is not None:
-                copies = await self._choose_copies(shipment, letter, copies)
-            if not copies:
-                return
-            message = await self._make(shipment, letter, "", "")
-            relay = await self._take_relay()
-            await relay.mail(self._config.sender)
-            taken = 0
-            for copy in copies:
-                with contextlib.suppress(aiosmtplib.SMTPRecipientRefused):
-                    await relay.rcpt(copy)
-                    taken += 1
-            if taken:
-                await relay.data(message)
-        except (aiosmtplib.SMTPException, OSError, ValueError, StoreFailed) as error:
-            if relay is not None:
-                relay.close()
-            read_logger().warning("email_copies_not_sent", reason=hide_addresses(f"{type(error).__name__}: {error}"))
-            return
-        await self._give_back(relay)
 
     async def _hand_over(self, shipment: Shipment, sender: str, message: bytes) -> Outcome:
         relay: aiosmtplib.SMTP | None = None

@@ -16,7 +16,7 @@ import msgspec
 from ...codes import DispatchCode
 from ...errors import RequestRefused
 from ...model import Options, Priority, State
-from .deciding import find_category, read_options
+from .deciding import ADDRESS_NAME, find_category, read_options
 from .groups import find_group
 from .receivers import find_receiver, find_receivers, keep_until, put_address, put_receiver, take_number
 from .tenants import find_exceeded, take_bytes
@@ -265,7 +265,7 @@ def read_deliveries(
     if row is None:
         return None
     rows = connection.execute(
-        "SELECT delivery.rid, receiver.name, delivery.channel, address.name, delivery.state, attempt, doubt, delivery.reason, ref "
+        f"SELECT delivery.rid, receiver.name, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, delivery.reason, ref "
         "FROM delivery LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid) "
         "WHERE nid = ? AND delivery.rid > ? ORDER BY delivery.rid, delivery.channel, delivery.aid LIMIT ?",
         (row[0], after, limit + 1),

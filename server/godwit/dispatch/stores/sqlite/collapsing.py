@@ -52,6 +52,16 @@ def take_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> 
     return made.rowcount == 1
 
 
+def release_value(connection: sqlite3.Connection, key: DeliveryKey) -> None:
+    """A delivery that ended before anything was sent: its address value is free for other receivers of the notification."""
+    row = connection.execute("SELECT value FROM address WHERE aid = ?", (key.aid,)).fetchone()
+    if row is not None:
+        connection.execute(
+            "DELETE FROM sent_value WHERE nid = ? AND channel = ? AND value = ?",
+            (key.nid, key.channel, digest_value(key.channel, row[0])),
+        )
+
+
 def _end_unsent(connection: sqlite3.Connection, key: DeliveryKey, changes: Changes) -> None:
     where = "nid = ? AND rid = ? AND channel = ? AND state IN (1, 2)"
     rows = connection.execute(f"SELECT aid, state FROM delivery WHERE {where}", key[:3]).fetchall()

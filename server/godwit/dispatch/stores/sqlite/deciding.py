@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import msgspec
 
-from ...model import Options, Priority, Profile, Target, Verdict
+from ...model import DeliveryKey, Options, Priority, Profile, Target, Verdict
 from ...pure.locales import choose_locale
 from ...pure.policy import decide
 from ...pure.sandbox import is_sandbox
 
 _NO_PROFILE = Profile()
+ADDRESS_NAME = "iif(delivery.aid < 0, 'cc/' || (-1 - delivery.aid), address.name)"
+"""What the API calls the address of a delivery: its name, or for a copy its place in `override.email.cc`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,21 @@ def read_targets(connection: sqlite3.Connection, channel: str, rids: list[int]) 
         (*rids, channel),
     )
     return [(Target(*found[:6]), found[6]) for found in rows]
+
+
+def find_target(connection: sqlite3.Connection, key: DeliveryKey, copies: Sequence[str]) -> tuple[Target, bytes] | None:
+    """The target of one delivery with its receiver's profile; None where it is gone. `copies` are the notification's."""
+    if key.aid >= 0:
+        found = read_targets(connection, key.channel, [key.rid])
+        return next((pair for pair in found if pair[0].aid == key.aid), None)
+    row = connection.execute(
+        "SELECT receiver.name, value, profile FROM receiver JOIN address USING (rid) JOIN delivery USING (rid, channel, aid) "
+        "WHERE nid = ? AND rid = ? AND channel = ? AND delivery.state IN (4, 5, 6) ORDER BY delivery.state, aid LIMIT 1",
+        key[:3],
+    ).fetchone()
+    if row is None or -key.aid > len(copies):
+        return None
+    return Target(key.rid, key.aid, row[0], copies[-key.aid - 1], copy_of=row[1]), row[2]
 
 
 def _has_suppressions(connection: sqlite3.Connection, tenant: str, channel: str) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ...model import DeliveryKey, State
 from .changes import Changes
+from .deciding import ADDRESS_NAME
 
 
 class DeadLetter(NamedTuple):
@@ -54,7 +55,7 @@ def list_dead(
 ) -> tuple[list[DeadLetter], DeliveryKey | None]:
     """Dead letters after a delivery, and the delivery to go on from."""
     rows = connection.execute(
-        "SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, receiver.name, address.name, delivery.state, "
+        f"SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, receiver.name, {ADDRESS_NAME}, delivery.state, "
         "delivery.reason, ref, attempt, doubt FROM delivery JOIN notification USING (nid) "
         "LEFT JOIN receiver ON receiver.rid = delivery.rid LEFT JOIN address ON address.aid = delivery.aid "
         "WHERE delivery.state IN (6, 7) AND nid >= ? AND notification.tenant = ? "

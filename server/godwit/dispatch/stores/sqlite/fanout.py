@@ -12,8 +12,9 @@ from dataclasses import replace
 from ...model import DeliveryKey, Outcome, Shipment, State, Target
 from ...pure.rank import may_settle
 from .changes import Changes
-from .collapsing import is_superseded
-from .deciding import Facts, decide_all, read_facts, read_targets
+from .collapsing import is_superseded, release_value
+from .deciding import Facts, decide_all, find_target, read_facts
+from .manage.copies import add_copies
 
 NEXT_STEP = "next_step"
 """Why a delivery ends whose policy moved on. One that is being sent then has it already: it is not tried again."""
@@ -89,11 +90,11 @@ class Due:
 def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Target | None:
     """The target of a due delivery that goes out now; every other one is ended, or waits on."""
     key, facts = due.key, due.facts
-    found = [pair for pair in read_targets(connection, key.channel, [key.rid]) if pair[0].aid == key.aid]
+    found = None if facts is None else find_target(connection, key, facts.options.copies)
     if facts is None or facts.is_cancelled:
         _end(connection, due, State.CANCELLED, "", changes)
         return None
-    if not found:
+    if found is None:
         _end(connection, due, State.FAILED, "address", changes)
         return None
     if due.state is State.SENDING and facts.options.holds_doubt:
@@ -102,7 +103,7 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
     if due.is_left:
         _end(connection, due, State.CANCELLED, NEXT_STEP, changes)
         return None
-    (target,) = decide_all(connection, facts, key.channel, found, changes.now_ms)
+    (target,) = decide_all(connection, facts, key.channel, [found], changes.now_ms)
     verdict = target.verdict
     if verdict.state is State.QUEUED or due.state is not State.DEFERRED:
         return target
@@ -135,6 +136,8 @@ def _end(connection: sqlite3.Connection, due: Due, state: State, reason: str, ch
         f"UPDATE delivery SET state = ?, reason = ?, doubt = ? WHERE {_KEY}", (int(state), reason, doubt, *due.key)
     )
     changes.move(due.key, due.state, state, reason, due.attempt, is_doubtful=due.is_doubtful)
+    if due.attempt == 0 and due.facts is not None and due.facts.options.dedupe:
+        release_value(connection, due.key)
     hurry_route(connection, due.key)
 
 
@@ -166,6 +169,8 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
         (int(state), outcome.retry_at_ms or 0, reason, outcome.ref, int(is_doubtful), *outcome.key),
     )
     changes.move(outcome.key, State(row[0]), state, reason, outcome.attempt, is_doubtful=is_doubtful)
+    if state is State.SENT and outcome.key.channel == "email":
+        add_copies(connection, outcome.key, changes)
     if state is not State.DEFERRED:
         hurry_route(connection, outcome.key)
     if outcome.reason == "address":

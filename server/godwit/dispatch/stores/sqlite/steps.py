@@ -14,6 +14,7 @@ from dataclasses import replace
 from ...model import DeliveryKey, Flag, State, Step, Verdict
 from ...pure.rank import is_open
 from .changes import Changes
+from .collapsing import release_value
 from .deciding import Facts, decide_all, read_facts, read_targets
 from .fanout import NEXT_STEP
 from .jobs import insert_delivery
@@ -70,7 +71,7 @@ def _advance(
         due_ms = next_day_ms(changes.now_ms)
         connection.execute("UPDATE route SET due_ms = ? WHERE nid = ? AND rid = ?", (due_ms, *route))
         return ""
-    _cancel_unsent(connection, route, step.channel, rows, changes)
+    _cancel_unsent(connection, route, step.channel, rows, changes, is_deduped=facts.options.dedupe)
     return _begin(connection, facts, route, following, changes)
 
 
@@ -102,7 +103,7 @@ def _finish(connection: sqlite3.Connection, route: tuple[int, int]) -> str:
 
 def _read_states(connection: sqlite3.Connection, route: tuple[int, int], channel: str) -> list[tuple[int, State]]:
     rows = connection.execute(
-        "SELECT aid, state FROM delivery WHERE nid = ? AND rid = ? AND channel = ?", (*route, channel)
+        "SELECT aid, state FROM delivery WHERE nid = ? AND rid = ? AND channel = ? AND aid >= 0", (*route, channel)
     ).fetchall()
     return [(aid, State(state)) for aid, state in rows]
 
@@ -121,6 +122,8 @@ def _cancel_unsent(
     channel: str,
     rows: list[tuple[int, State]],
     changes: Changes,
+    *,
+    is_deduped: bool,
 ) -> None:
     for aid, state in rows:
         if state in (State.QUEUED, State.DEFERRED):
@@ -130,8 +133,19 @@ def _cancel_unsent(
                 (NEXT_STEP, *key),
             )
             changes.move(key, state, State.CANCELLED, NEXT_STEP)
+            if is_deduped:
+                _release_unsent(connection, key)
         elif state is State.SENDING:  # what is on its way may arrive; if it does not, it is not tried again
             connection.execute(
                 "UPDATE delivery SET reason = ? WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
                 (NEXT_STEP, *route, channel, aid),
             )
+
+
+def _release_unsent(connection: sqlite3.Connection, key: DeliveryKey) -> None:
+    """An attempt may have reached the address; without one it is free for others."""
+    row = connection.execute(
+        "SELECT attempt FROM delivery WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?", key
+    ).fetchone()
+    if row == (0,):
+        release_value(connection, key)

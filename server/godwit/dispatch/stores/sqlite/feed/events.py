@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from ..changes import unpack_members
+from ..changes import Member, unpack_members
 
 FRESH_MAX = 1_000
 MEMBERS_SHOWN_MAX = 100
@@ -69,7 +69,7 @@ def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str
     """The deliveries of an event, with names as they are now."""
     members = unpack_members(row.members)
     receivers = find_names(connection, "receiver", "rid", {member.rid for member in members})
-    addresses = find_names(connection, "address", "aid", {member.aid for member in members if member.aid})
+    addresses = find_address_names(connection, members)
     return [
         {
             "receiver": receivers.get(member.rid),
@@ -88,6 +88,12 @@ def forget_events(connection: sqlite3.Connection, before_ms: int, limit: int) ->
         (before_ms, limit),
     )
     return gone.rowcount
+
+
+def find_address_names(connection: sqlite3.Connection, members: Collection[Member]) -> dict[int, str]:
+    """What the API calls the addresses of deliveries; an inbox has none."""
+    copies = {member.aid: f"cc/{-1 - member.aid}" for member in members if member.aid < 0}
+    return copies | find_names(connection, "address", "aid", {member.aid for member in members if member.aid > 0})
 
 
 def find_names(connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int]) -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .....rows.feedback import FeedbackRow
 from ..changes import Member, unpack_members
 from ..deciding import read_options
-from .events import find_names
+from .events import find_address_names, find_names
 
 NAME = "feedback"
 _ALIASES = ("delivery.", "item.", "receiver.")
@@ -65,7 +65,7 @@ def _make_rows(connection: sqlite3.Connection, event: _Event) -> Iterator[Feedba
         return
     members = unpack_members(event.members)
     receivers = find_names(connection, "receiver", "rid", {member.rid for member in members})
-    addresses = find_names(connection, "address", "aid", {member.aid for member in members if member.aid})
+    addresses = find_address_names(connection, members)
     shared: dict[str, Any] = {
         "tenant": event.tenant,
         "time_ms": event.time_ms,

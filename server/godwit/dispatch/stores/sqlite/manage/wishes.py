@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
-from ....model import Shipment
 from ..deciding import digest_value
 
 
@@ -45,23 +43,6 @@ def list_suppressions(
         (tenant, channel, digest_value(channel, value)),
     )
     return rows.fetchall()
-
-
-def drop_suppressed(
-    connection: sqlite3.Connection, tenant: str, channel: str, values: Sequence[str], category: str
-) -> list[str]:
-    """The addresses that are suppressed neither for all categories nor for this one."""
-    query = "SELECT 1 FROM suppression WHERE tenant = ? AND channel = ? AND value = ? AND category IN ('*', ?)"
-    rows = ((value, (tenant, channel, digest_value(channel, value), category)) for value in values)
-    return [value for value, row in rows if connection.execute(query, row).fetchone() is None]
-
-
-def take_copies(connection: sqlite3.Connection, shipment: Shipment, copies: Sequence[str], category: str) -> list[str]:
-    """The copies of a receiver's e-mail that are sent: to addresses that are not suppressed, and by the first caller for a receiver."""
-    taken = connection.execute(
-        "INSERT OR IGNORE INTO sent_value VALUES (?, 'email_copies', ?)", (shipment.key.nid, str(shipment.key.rid))
-    )
-    return drop_suppressed(connection, shipment.tenant, "email", copies, category) if taken.rowcount else []
 
 
 def put_suppression(
