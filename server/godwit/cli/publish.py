@@ -6,7 +6,6 @@ Lines are published in their order, many in flight; the acknowledgements are pri
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -69,7 +68,10 @@ LINE_BYTES_MAX = 64 * 1_048_576
 )
 @click.option("--quiet", is_flag=True, help="Do not print acknowledgements.")
 def publish(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> None:
-    """Publish CONTENT on SUBJECT, or each line of standard input. Valid JSON is sent as JSON, other content as text."""
+    """Publish CONTENT on SUBJECT, or each line of standard input. Valid JSON is sent as JSON, other content as text.
+
+    If standard input is empty, nothing is published: a warning says so, and the exit code is 0.
+    """
     show_warnings()
     raise SystemExit(asyncio.run(publish_all(servers, read_token(token_file), **given)))
 
@@ -270,6 +272,7 @@ async def _read_input() -> bytes:
 def read_content(content: bytes, kind: str | None) -> Any:
     """Content as the client takes it: JsonText, str or bytes; raises GodwitError where it is not what was said."""
     from ..client import JsonText
+    from ..client.codec.command import check_json
 
     if kind == Kind.BYTES:
         return content
@@ -282,7 +285,7 @@ def read_content(content: bytes, kind: str | None) -> Any:
     if kind == Kind.TEXT:
         return text
     try:
-        json.loads(text)
+        check_json(text)
     except RecursionError:
         raise GodwitError("the content is JSON that nests too deeply; --text publishes it as text") from None
     except ValueError as error:

@@ -128,6 +128,9 @@ async def test_empty_input_publishes_nothing_and_says_so(stdin: int, capsys: pyt
         (b"\xff", None, b"\xff"),
         (b"", None, ""),
         (b"{broken", None, "{broken"),
+        (b'{"a": NaN}', None, '{"a": NaN}'),
+        (b"-Infinity", None, "-Infinity"),
+        (b"1" * 5_000, None, JsonText("1" * 5_000)),
     ],
 )
 def test_content_is_json_where_it_is_json_unless_a_kind_was_said(
@@ -141,6 +144,7 @@ def test_content_is_json_where_it_is_json_unless_a_kind_was_said(
     ("content", "kind", "why"),
     [
         (b"x", "json", "not JSON"),
+        (b"[NaN]", "json", "NaN is not JSON"),
         (b"\xff", "text", "not UTF-8"),
         (b"[" * 200_000 + b"]" * 200_000, "json", "too deeply"),
         (b"[" * 200_000 + b"]" * 200_000, None, "too deeply"),

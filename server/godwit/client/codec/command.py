@@ -111,7 +111,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_check_json = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str).decode
+check_json = json.JSONDecoder(parse_constant=_refuse, parse_int=str, parse_float=str).decode  # raises ValueError
 
 
 class JsonText(str):
@@ -130,7 +130,7 @@ def content_of(content: object) -> tuple[Kind, bytes]:
             return Kind.BYTES, bytes(content)
         if isinstance(content, JsonText):
             written = content.encode()
-            _check_json(content)
+            check_json(content)
             return Kind.JSON, written
         if isinstance(content, str):
             return Kind.TEXT, content.encode()
