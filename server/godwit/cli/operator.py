@@ -168,17 +168,22 @@ def call(admin: str | None, token_file: Path | None, method: str, path: str, bod
 
 def read_base(admin: str | None) -> str:
     """The address of the admin port as http://HOST:PORT; raises ConfigInvalid, which never shows a password."""
-    place, address = "--admin", admin
-    if not address:
-        place, address = "GODWIT_ADMIN_ADDRESS", os.environ.get("GODWIT_ADMIN_ADDRESS") or ADMIN_DEFAULT
+    if admin:
+        return read_address("--admin", admin)
+    return read_address("GODWIT_ADMIN_ADDRESS", os.environ.get("GODWIT_ADMIN_ADDRESS") or ADMIN_DEFAULT)
+
+
+def read_address(place: str, address: str) -> str:
+    """The address of an HTTP port, with its scheme and without a slash at its end; raises ConfigInvalid."""
     base = address.rstrip("/") if "://" in address else f"http://{address}"
     shown = base if "@" not in base else base.rpartition("@")[2]
     try:
         parts = urlsplit(base)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_host = bool((parts.hostname or "").encode("idna"))  # a part of a name that is empty or too long raises
+        is_valid = is_host and parts.scheme in ("http", "https") and parts.port != 0
     except ValueError:
         is_valid = False
     if not is_valid or "@" in base or not base.isascii() or not base.isprintable() or " " in base:
-        hint = "a token stands in --token-file or GODWIT_ADMIN_TOKEN" if "@" in base else ""
+        hint = "a token or key is given in a file or a variable of the environment" if "@" in base else ""
         raise ConfigInvalid(place, shown, "is not a valid address: expected http://HOST:PORT", hint=hint)
     return base

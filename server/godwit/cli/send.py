@@ -18,7 +18,7 @@ from urllib.parse import quote
 import click
 
 from ..errors import GodwitError
-from .operator import OPENER
+from .operator import OPENER, read_address
 
 TIMEOUT_S = 30
 
@@ -62,7 +62,7 @@ def send(
 
 
 def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
-    """Where dispatch listens, and the key; raises SendFailed."""
+    """Where dispatch listens, and the key; raises SendFailed, and ConfigInvalid for an address that is not valid."""
     from ..dispatch.folder import runtime_folder
 
     key = os.environ.get("GODWIT_DISPATCH_KEY", "")
@@ -74,7 +74,7 @@ def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
             note = json.loads((runtime_folder() / "dispatch.json").read_text("utf-8"))
         if key_file is not None or not key:
             key = (key_file or Path(note["key_file"])).read_text("ascii").strip()
-        url = note["url"] if server is None else server
+        url = note["url"] if server is None else read_address("--dispatch", server)
     except FileNotFoundError as error:
         hint = "start one with `godwit serve --dispatch`, or give --dispatch URL and --key-file FILE"
         raise SendFailed(f"no dispatch of this user runs here ({error.filename} does not exist): {hint}") from error

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from godwit.cli.send import SendFailed, call, find_dispatch
+from godwit.errors import ConfigInvalid
 
 
 def test_options_win_over_the_note_of_the_dispatch_that_runs_here(
@@ -34,3 +35,13 @@ def test_options_win_over_the_note_of_the_dispatch_that_runs_here(
 def test_what_cannot_be_reached_is_named() -> None:
     with pytest.raises(SendFailed, match="127.0.0.1:1 cannot be reached"):
         call("http://127.0.0.1:1", "gwk_a", "GET", "/health/ready")
+
+
+@pytest.mark.parametrize(
+    "server", ["foo:x", "ftp://a", "http://[::1", "http://a..b", "http://user:hidden@a", "http://a:0"]
+)
+def test_an_address_of_dispatch_that_is_not_valid_is_refused_without_its_password(server: str, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("gwk_a")
+    with pytest.raises(ConfigInvalid) as refused:
+        find_dispatch(server, tmp_path / "key")
+    assert refused.value.key == "--dispatch" and "hidden" not in str(refused.value)
