@@ -13,6 +13,7 @@ import click
 from ..codes import Code
 from ..config.load import SERVER_VARIABLE, TOKEN_VARIABLE
 from ..errors import CommandRefused, ConfigInvalid, GodwitError, SessionClosed, SubjectInvalid
+from ..subject import check_pattern
 from ..words import printable
 
 if TYPE_CHECKING:
@@ -76,10 +77,11 @@ def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
     """The servers given, else the environment's, else this machine's; raises click.BadParameter."""
     from ..client.servers import ServerList
 
-    given = servers or tuple(os.environ.get(SERVER_VARIABLE, DEFAULT_SERVER).split(","))
+    variable = [server for server in os.environ.get(SERVER_VARIABLE, "").split(",") if server.strip()]
+    given = servers or variable or (DEFAULT_SERVER,)  # a variable that is empty is as one that is not set
     read: list[str | tuple[str, float]] = []
     for server in map(str.strip, given):
-        address = server if "://" in server else f"ws://{server}"
+        address = server if "://" in server or not server else f"ws://{server}"
         try:
             ServerList(address)
         except ValueError as error:
@@ -120,6 +122,7 @@ def check_selector(argument: str, selector: str, check: Callable[[str], str]) ->
         return check(selector)
     except SubjectInvalid as error:
         near = f"/{selector}"
+        near = translate_mqtt(near) if check is check_pattern else near
         hint = f"did you mean {near}?" if selector and selector[0] not in "/ " and _is_valid(near, check) else ""
         raise ConfigInvalid(argument, selector, error.reason, hint=hint) from error
 

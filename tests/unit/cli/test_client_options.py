@@ -7,7 +7,7 @@ import pytest
 
 from godwit.cli.client_options import check_selector, read_servers, read_token, translate_mqtt
 from godwit.errors import ConfigInvalid
-from godwit.subject import check_subject
+from godwit.subject import check_pattern, check_subject
 
 
 def test_servers_are_the_flags_the_environments_or_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,6 +16,11 @@ def test_servers_are_the_flags_the_environments_or_this_machine(monkeypatch: pyt
     monkeypatch.setenv("GODWIT_SERVER", "a:1, wss://b:2")
     assert read_servers(()) == ["ws://a:1", "wss://b:2"]
     assert read_servers(("c:3",)) == ["ws://c:3"]
+    monkeypatch.setenv("GODWIT_SERVER", "a:1,")
+    assert read_servers(()) == ["ws://a:1"]
+    for empty in ("", " ", ","):
+        monkeypatch.setenv("GODWIT_SERVER", empty)
+        assert read_servers(()) == ["ws://127.0.0.1:8800"]
 
 
 def test_a_token_is_the_files_or_the_environments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -42,7 +47,7 @@ def test_a_token_is_the_files_or_the_environments(monkeypatch: pytest.MonkeyPatc
         ("ws://user:hidden@a", "holds a user or a password"),
         ("http://user:hidden@a", "must begin with ws:// or wss://"),
         ("a:port", "expected ws://HOST:PORT"),
-        ("", "expected ws://HOST:PORT"),
+        ("", "must begin with ws:// or wss://"),
     ],
 )
 def test_an_address_that_is_not_valid_is_refused_without_its_password(
@@ -51,6 +56,8 @@ def test_an_address_that_is_not_valid_is_refused_without_its_password(
     with pytest.raises(click.BadParameter) as refused:
         read_servers((server,))
     assert said in refused.value.format_message() and "hidden" not in refused.value.format_message()
+    if not server:
+        return
     monkeypatch.setenv("GODWIT_SERVER", server)
     with pytest.raises(click.BadParameter, match=r"valid|password") as refused:
         read_servers(())
@@ -63,6 +70,10 @@ def test_a_subject_without_its_slash_gets_a_hint() -> None:
     with pytest.raises(ConfigInvalid) as refused:
         check_selector("SUBJECT", "rooms/*", check_subject)
     assert not refused.value.hint
+    for given, meant in {"rooms/#": "/rooms/**", "#": "/**", "+/a": "/*/a", "rooms/*": "/rooms/*"}.items():
+        with pytest.raises(ConfigInvalid) as refused:
+            check_selector("PATTERN", given, check_pattern)
+        assert refused.value.hint == f"did you mean {meant}?"
 
 
 def test_a_topic_filter_of_mqtt_is_translated() -> None:
