@@ -53,9 +53,8 @@ def write_pretty(item: Item) -> None:
         )
     elif isinstance(item, Gap):
         missed = "an unknown number" if item.missed is None else item.missed
-        click.secho(
-            f"gap on {printable(item.subject)}: {missed} missed ({item.reason}), now at {item.position}", fg="yellow"
-        )
+        place = f", now at {item.position}" if item.position else ""  # for a pattern each subject has its own
+        click.secho(f"gap on {printable(item.subject)}: {missed} missed ({item.reason}){place}", fg="yellow")
     else:
         count = "an unknown number of" if item.count is None else item.count
         click.secho(f"dropped {count} standard messages on {printable(item.selector)}", fg="yellow")

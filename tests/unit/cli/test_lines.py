@@ -66,14 +66,16 @@ def test_a_person_sees_what_happened(capsys: pytest.CaptureFixture[str]) -> None
         MESSAGE,
         Message("/a", b"\x1b[31mred\n", Kind.TEXT),
         Gap("/a", Position(7, 9), None, GapReason.EXPIRED, 4),
+        Gap("/**", None, None, GapReason.EPOCH, None),
         Dropped("/a", 2),
         Status("/a", "subscribed", Outcome.SNAPSHOT),
         Status("/a", "disconnected", reason="cut"),
     ):
         write_pretty(item)
     told = capsys.readouterr()
-    assert len(told.out.splitlines()) == 4
+    assert len(told.out.splitlines()) == 5
     assert '7.2 3 in one {"n":1}' in told.out and "\\u001b[31mred\\u000a" in told.out
+    assert "an unknown number missed (epoch)\n" in told.out
     assert "4 missed (expired), now at 7.9" in told.out and "dropped 2" in told.out
     assert "subscribed to /a (snapshot)" in told.err and "disconnected: cut" in told.err
 
