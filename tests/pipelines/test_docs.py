@@ -62,6 +62,16 @@ def test_a_page_says_of_every_job_what_it_does_when_what_it_reads_was_replaced()
         assert ("keeps none" in told[name][2]) == (not job.queries and name != "reconcile"), name
 
 
+def test_every_entry_of_the_runbook_that_a_message_names_is_a_heading_of_it() -> None:
+    source = (ROOT / "pipelines/src/godwit_pipelines/progress.py").read_text("utf-8")
+    named = re.findall(r"see `([^`{]+)` in the runbook", source)
+    named += re.findall(r', "([^"]+)"\),$', source[source.index("for count, least, what, entry in") :], re.MULTILINE)[
+        :2
+    ]
+    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs/pipelines/runbook.md").read_text("utf-8"), re.MULTILINE)
+    assert len(named) == 4 and set(named) <= set(headings)
+
+
 @pytest.mark.long
 def test_what_the_texts_tell_a_reader_to_run_runs(tmp_path: Path) -> None:
     Play(tmp_path / "data", seconds=8, clients=6, start=datetime.now(UTC) - timedelta(minutes=30)).write()

@@ -23,4 +23,4 @@ def test_each_table_has_its_page_and_no_page_has_no_table() -> None:
     for name, text in pages().items():
         assert (folder / name).exists() and (folder / name).read_text("utf-8") == text, "make generate-tables"
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")}
-    assert kept == {*pages(), "cluster.md", "replaced.md", "runbook.md"}
+    assert kept == {*pages(), "audit.md", "cluster.md", "replaced.md", "runbook.md", "spark.md"}
