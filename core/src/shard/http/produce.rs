@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Kept;
 use crate::codec::{self, Wire, sse};
 use crate::codes::Code;
-use crate::command::{Ack, Command, Id, Refusal, Reply};
+use crate::command::{Ack, Command, Id, Publish, Refusal, Reply};
 use crate::http::{self, Answer, Head, Refused};
 use crate::node::Outcome;
 use crate::position::Position;
@@ -27,9 +27,19 @@ impl Shard {
     pub(super) fn produce_one(&mut self, socket: u32, head: &Head<'_>, body: &[u8]) -> Result<Step, Refused> {
         let settings = Arc::clone(&self.settings);
         let publish = http::read_produce(head, body, &settings.limits)?;
-        let step = self.publish(socket, &Id::None, &publish)?;
-        if publish.ack == Ack::Disk {
-            // Its answer may come later, and those to what comes behind it must not come before.
+        self.publish_alone(socket, &publish)
+    }
+
+    /// A DELETE of a snapshot.
+    pub(super) fn remove_snapshot(&mut self, socket: u32, head: &Head<'_>) -> Result<Step, Refused> {
+        self.publish_alone(socket, &http::read_removal(head)?)
+    }
+
+    /// The one publish of a request.
+    fn publish_alone(&mut self, socket: u32, publish: &Publish<'_>) -> Result<Step, Refused> {
+        let step = self.publish(socket, &Id::None, publish)?;
+        if publish.ack == Ack::Disk || publish.is_removal {
+            // Its answer may wait for the disk, and the answers to later requests must not overtake it.
             self.commit();
             self.hold_answer(socket);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::codec;
 use crate::codes::Code;
-use crate::command::{Id, MessageView, Push};
+use crate::command::{MessageView, Push};
 use crate::http::{self, Answer, Head, Method, Refused, Way};
 use crate::message::Kind;
 use crate::message::fields::Fields;
@@ -130,10 +130,7 @@ impl Shard {
                 self.produce_one(socket, head, body)
             }
             Path::Messages if head.method == Method::Post => self.produce_many(socket, head, body, done),
-            Path::Snapshot if head.method == Method::Delete => {
-                let removal = http::read_removal(head)?;
-                Ok(self.publish(socket, &Id::None, &removal)?)
-            }
+            Path::Snapshot if head.method == Method::Delete => self.remove_snapshot(socket, head),
             Path::Snapshot => self.show_snapshot(socket, head),
             Path::Stream if head.method == Method::Post => self.listen_many(socket, head, body),
             Path::Stream => self.listen(socket, head, Way::Stream),

@@ -1,7 +1,8 @@
 //! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
-//! was handed over, merged or told missing is the whole of each range. And what waits for the disk is answered when it is there.
+//! was handed over, merged or told missing is the whole of each range.
 
 mod access;
+mod acks;
 mod shared;
 mod subscriptions;
 
@@ -9,7 +10,6 @@ use crate::mqtt::{come, connect, listeners, packet, text};
 use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
 use godwit_core::journal::{AccessKind, DeliveryRow, LatencyRow, Range, Rows};
-use godwit_core::node::Progress;
 use godwit_core::settings::{JournalSettings, Settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -292,62 +292,4 @@ fn nothing_is_written_down_without_a_journal() {
     world.ask(place, r#"{"publish":"/a","content":1}"#);
     world.gone(place);
     assert!(world.take_rows(0).is_empty());
-}
-
-#[test]
-fn a_publish_that_waits_for_the_disk_is_answered_when_it_is_there_or_says_what_it_reached() {
-    let mut world = World::new(journaling(), 1, false);
-    let publisher = world.connect(0);
-    let disk = |id: u32| json!({"id": id, "publish": "/a", "content": id, "ack": "disk"}).to_string();
-    assert_eq!(world.ask(publisher, &disk(1)), [] as [Value; 0]);
-    assert_eq!(
-        world.ask(publisher, r#"{"id":2,"publish":"/a","content":2}"#),
-        [json!({"id":2,"ok":"published","at":"7.2"})]
-    );
-    let tell = |world: &mut World, progress: Progress| world.node.lock().unwrap().journaled(progress);
-    tell(&mut world, Progress { synced: 2, ..Progress::default() });
-    world.turn(0);
-    assert_eq!(world.heard(publisher), [json!({"id":1,"ok":"published","at":"7.1"})]);
-    world.ask(publisher, &disk(3));
-    tell(&mut world, Progress { is_failing: true, ..Progress::default() });
-    world.turn(0);
-    assert_eq!(world.heard(publisher), [json!({"id":3,"ok":"published","at":"7.3","ack":"cached"})]);
-    let refused = world.ask(publisher, &disk(4));
-    assert_eq!((refused[0]["error"].clone(), refused[0]["retry"].clone()), (json!(4119), json!(true)));
-    let standard = r#"{"id":5,"publish":"/a","content":5,"ack":"disk","guaranteed":false}"#;
-    assert_eq!(world.ask(publisher, standard)[0]["error"], json!(4118));
-    let mut without = World::new(open_settings(), 1, false);
-    let publisher = without.connect(0);
-    assert_eq!(without.ask(publisher, &disk(1))[0]["error"], json!(4118));
-}
-
-#[test]
-fn posts_that_wait_for_the_disk_are_answered_in_the_order_of_their_requests() {
-    let mut world = World::new(journaling(), 1, false);
-    let place = world.accept(0);
-    let post = |query: &str, body: &str| {
-        let length = body.len();
-        format!(
-            "POST /v1/messages{query} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-    };
-    let many = r#"[{"publish":"/a","content":1,"ack":"disk"},{"publish":"/a","content":2},{"publish":"/","content":3,"ack":"disk"}]"#;
-    let requests = [post("?subject=/a&ack=disk", "1"), post("", many), post("?subject=/a", "3")].concat();
-    world.bytes(place, requests.as_bytes());
-    world.turn(0);
-    world.settle();
-    assert!(world.socket(place).taken.is_empty(), "nothing overtakes the first");
-    let text = |world: &mut World| String::from_utf8(std::mem::take(&mut world.socket(place).taken)).unwrap();
-    world.node.lock().unwrap().journaled(Progress { synced: 1, ..Progress::default() });
-    world.turn(0);
-    world.settle();
-    let first = text(&mut world);
-    assert!(first.contains(" 201 ") && first.ends_with(r#"{"at":"7.1"}"#), "{first}");
-    world.node.lock().unwrap().journaled(Progress { is_failing: true, ..Progress::default() });
-    world.turn(0);
-    world.settle();
-    let rest = text(&mut world);
-    assert!(rest.contains(r#""at":"7.2","ack":"cached"}"#), "{rest}");
-    assert!(rest.contains(r#""at":"7.3"}"#) && rest.contains(r#""error":4101"#), "{rest}");
-    assert!(rest.ends_with(r#"{"at":"7.4"}"#), "{rest}");
 }
