@@ -252,7 +252,7 @@ def describe_stream(stream: Stream) -> str:
     )
     return f"""# The table {stream.name}
 
-{stream.sentence} Where its files are and how to read them is described in the [journal format](../../concepts/journal.md).
+{stream.sentence} Where its files are and how to read them is described in the [journal format](../journal.md).
 
 | field | type | null | meaning |
 |---|---|---|---|

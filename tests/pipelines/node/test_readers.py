@@ -50,7 +50,7 @@ def test_polars_and_duckdb_read_what_a_killed_node_wrote(tmp_path: Path, capsys:
             count += 100
         process.kill()
         process.wait()
-    page = (ROOT / "docs/concepts/journal.md").read_text("utf-8")
+    page = (ROOT / "docs/reference/journal.md").read_text("utf-8")
     code = take_code(page, "In Python, ")
     assert code.index('*.arrows"') < code.index('*.arrow"'), "what is sealed between the two is in the second"
     found: dict[str, Any] = {}
