@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
-from .signals.hangups import EARLY
+from .signals import hangups, terminations
 
 
 def main() -> None:
     if "serve" in sys.argv[1:2]:
-        EARLY.hold()  # a node whose configuration changes while it starts reloads, and is not ended
+        hangups.EARLY.hold()  # a node whose configuration changes while it starts reloads, and is not ended
+        terminations.EARLY.hold(signal.SIGTERM)  # also where it is the first process of a container
     try:
         from .cli import main as command  # takes most of the time until a command begins
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from .errors import ConfigInvalid
+from .extension import describe_error
 
 
 def load_plugin(key: str, name: str, group: str, verbs: tuple[str, ...]) -> Any:
@@ -20,19 +21,23 @@ def load_plugin(key: str, name: str, group: str, verbs: tuple[str, ...]) -> Any:
     try:
         found = _find(name, group)
         plugin = found() if isinstance(found, type) or not hasattr(found, verbs[0]) else found
-    except LookupError as error:
+        missing = [verb for verb in verbs if not hasattr(plugin, verb)]
+        plain = [verb for verb in verbs if verb not in missing and not _is_async(getattr(plugin, verb))]
+    except _NotFound as error:
         raise ConfigInvalid(
-            key, name, str(error.args[0]), hint=f"name module:attribute, or an entry point of {group}"
+            key, name, str(error), hint=f"name module:attribute, or an entry point of {group}"
         ) from error
-    except (Exception, SystemExit) as error:  # a user's module may raise anything, and exit as well
-        raise ConfigInvalid(key, name, f"cannot be loaded: {type(error).__name__}: {error}") from error
-    missing = [verb for verb in verbs if not hasattr(plugin, verb)]
+    except BaseException as error:  # a user's module may raise anything: an exit, an interrupt, a cancellation
+        raise ConfigInvalid(key, name, f"cannot be loaded: {describe_error(error)}") from error
     if missing:
         raise ConfigInvalid(key, name, f"has no method {', '.join(missing)}", hint="subclass the class of the guide")
-    plain = [verb for verb in verbs if not _is_async(getattr(plugin, verb))]
     if plain:
         raise ConfigInvalid(key, name, f"has a method that is not async: {', '.join(plain)}", hint="write async def")
     return plugin
+
+
+class _NotFound(Exception):
+    """No extension has this name."""
 
 
 def _is_async(method: Any) -> bool:
@@ -46,7 +51,7 @@ def _find(name: str, group: str) -> Any:
         points = [point for point in entry_points(group=group) if point.name == name]
         if not points:
             known = ", ".join(sorted(point.name for point in entry_points(group=group))) or "none"
-            raise LookupError(f"is no entry point of {group} (installed: {known})")
+            raise _NotFound(f"is no entry point of {group} (installed: {known})")
         return points[0].load()
     module_name, _, attribute = name.partition(":")
     if "" not in sys.path:

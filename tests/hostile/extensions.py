@@ -20,6 +20,7 @@ from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, Sel
 from godwit.access.rights import Action, Verdict
 from godwit.audit import Audit, Event
 from godwit.codes import Code
+from godwit.errors import AuthorizerFailed
 
 BLOCK_S = 1.5
 LATE_S = 0.6
@@ -157,6 +158,10 @@ async def raise_an_error_without_text() -> Any:
     raise Odd
 
 
+async def raise_an_error_of_the_nodes_with_evil_words() -> Any:
+    raise AuthorizerFailed(EvilText("no"))
+
+
 async def raise_a_group_with_an_exit() -> Any:
     raise BaseExceptionGroup("all", [SystemExit(5), KeyboardInterrupt()])
 
@@ -195,6 +200,13 @@ class EvilText(str):
     def encode(self, *_: Any) -> bytes:
         return b"ann"
 
+    def __str__(self) -> str:
+        if threading.current_thread() is threading.main_thread():
+            raise RuntimeError("code of the extension's runs on the node's thread")
+        return self
+
+    __getitem__ = __format__ = lambda self, _: self  # type: ignore[assignment,misc]  # what it returns is evil, too
+
 
 async def _make_nothing() -> None: ...
 
@@ -214,7 +226,12 @@ GOOD = object()
 """What the method answers when all is well."""
 LEFT: list[Any] = []
 KINDS: dict[str, tuple[Callable[[], Any], ...]] = {
-    "raises": (raise_an_error_without_text, raise_the_end_of_a_generator, raise_a_huge_error),
+    "raises": (
+        raise_an_error_without_text,
+        raise_an_error_of_the_nodes_with_evil_words,
+        raise_the_end_of_a_generator,
+        raise_a_huge_error,
+    ),
     "exits": (exit_now, interrupt, leave_a_task_that_exits, raise_a_group_with_an_exit),
     "hangs": (swallow_cancellation, block_the_loop, hang),
     "leaks": (leak_tasks, leak_descriptors, leak_threads),

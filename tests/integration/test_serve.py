@@ -186,10 +186,33 @@ class Slow(Authorizer):
 """
 
 
+HANGING_IMPORT = """
+import sys, time
+
+print("it begins", file=sys.stderr, flush=True)
+time.sleep(3600)
+"""
+HANGING_CONSTRUCTOR = """
+import sys
+from godwit.access import Authorizer
+
+class Slow(Authorizer):
+    async def connect(self, question): ...
+
+    def __init__(self):
+        print("it begins", file=sys.stderr, flush=True)
+        while True:
+            try:
+                pass
+            except BaseException:
+                pass
+"""
+
+
 @asynccontextmanager
-async def starting_node(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def starting_node(folder: Path, code: str = SLOW_AUTHORIZER) -> AsyncIterator[asyncio.subprocess.Process]:
     """A node whose authorizer starts when the file `go` is there; it has begun to."""
-    (folder / "slow.py").write_text(SLOW_AUTHORIZER.format(go=str(folder / "go")))
+    (folder / "slow.py").write_text(code.replace("{go!r}", repr(str(folder / "go"))))
     listeners = [word for name in ("client", "mqtt", "admin") for word in (f"--{name}", "127.0.0.1:0")]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "godwit", "serve", *listeners, "--set", "access.mode=custom"),
@@ -200,8 +223,8 @@ async def starting_node(folder: Path) -> AsyncIterator[asyncio.subprocess.Proces
     )
     try:
         assert process.stderr is not None
-        while b"it begins" not in await process.stderr.readline():
-            pass
+        while b"it begins" not in (line := await process.stderr.readline()):
+            assert line, "it has ended"
         yield process
     finally:
         if process.returncode is None:
@@ -220,9 +243,13 @@ async def test_a_hangup_while_it_starts_harms_nothing_and_is_not_lost(tmp_path: 
             pass
 
 
-async def test_a_termination_while_it_starts_ends_it_at_once_with_0(tmp_path: Path) -> None:
-    async with asyncio.timeout(DEADLINE_S), starting_node(tmp_path) as process:
-        process.send_signal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("code", [SLOW_AUTHORIZER, HANGING_IMPORT, HANGING_CONSTRUCTOR])
+async def test_a_termination_while_it_starts_ends_it_at_once_with_0(
+    tmp_path: Path, code: str, number: signal.Signals
+) -> None:
+    async with asyncio.timeout(DEADLINE_S), starting_node(tmp_path, code) as process:
+        process.send_signal(number)
         assert await process.wait() == 0
         assert process.stdout is not None
         assert await process.stdout.read() == b"", "it has listened to nobody"

@@ -1,5 +1,6 @@
 """Extensions are found by name or by entry point, and what is none is said before a port opens."""
 
+import asyncio
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -22,6 +23,36 @@ def leave() -> None:
 
 
 ONE = Good()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
+def miss() -> None:
+    raise KeyError("a table")
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def fail_without_words() -> None:
+    raise Silent
+
+
+class Odd:
+    @property
+    def take(self) -> None:
+        raise RuntimeError("no database")
+
+
+ODD = Odd()
 
 
 def load(name: str) -> Any:
@@ -49,6 +80,11 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
         ("json:nothing", "AttributeError"),
         (f"{__name__}:Plain", "not async: take"),
         (f"{__name__}:leave", "SystemExit"),
+        (f"{__name__}:interrupt", "KeyboardInterrupt"),
+        (f"{__name__}:cancel", "CancelledError"),
+        (f"{__name__}:miss", "KeyError"),
+        (f"{__name__}:fail_without_words", "cannot be read"),
+        (f"{__name__}:ODD", "no database"),
     ],
 )
 def test_what_is_none_is_refused(name: str, why: str) -> None:

@@ -46,14 +46,13 @@ class HostedAuthorizer(Authorizer):
         return ["authorizer"]
 
     async def start(self) -> None:
-        self._give_ask_again(asyncio.get_running_loop())
-        limit_ms = self._access.authorizer_start_timeout_ms
-        await self.host.call_within(limit_ms, "access.authorizer_start_timeout_ms", self.inner.start)
+        limit_ms, loop = self._access.authorizer_start_timeout_ms, asyncio.get_running_loop()
+        await self.host.call_within(limit_ms, "access.authorizer_start_timeout_ms", self._start, loop)
 
     async def stop(self) -> None:
         limit_ms = self._access.authorizer_stop_timeout_ms
         try:
-            await self.host.call_within(limit_ms, "access.authorizer_stop_timeout_ms", self.inner.stop)
+            await self.host.call_within(limit_ms, "access.authorizer_stop_timeout_ms", self._stop)
         finally:
             await self.host.stop()
 
@@ -69,6 +68,14 @@ class HostedAuthorizer(Authorizer):
 
         with suppress(AttributeError):  # an object with slots, which has no place for it
             self.inner.ask_again = ask_again  # type: ignore[method-assign]  # it is meant to be replaced
+
+    # what the extension's attributes run is the extension's code, too: they are read and set on its thread
+    async def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._give_ask_again(loop)
+        await self.inner.start()
+
+    async def _stop(self) -> None:
+        await self.inner.stop()
 
     async def _connect(self, question: ConnectQuestion) -> Grant | Refusal:
         return _own(check_connect("connect", await self.inner.connect(question)))

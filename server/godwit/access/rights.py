@@ -50,7 +50,9 @@ class Rule:
     verdict: Verdict
 
     def __post_init__(self) -> None:
-        check_pattern(_read_text("Rule.pattern", self.pattern))
+        pattern = _read_text("Rule.pattern", self.pattern)
+        check_pattern(pattern)
+        object.__setattr__(self, "pattern", pattern)
         object.__setattr__(self, "actions", Action(self.actions))
         object.__setattr__(self, "verdict", Verdict(self.verdict))
 

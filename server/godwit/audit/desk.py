@@ -16,7 +16,7 @@ from ..config.audit import AuditConfig
 from ..errors import AuthorizerFailed
 from ..extension import ExtensionHost
 from ..logs import read_logger
-from .audit import Audit
+from .audit import Audit, NodeFace
 from .events import AccessEvent, CacheEvent, Event, LostEvent, MessageEvent, StatisticsEvent
 
 EVENT_BYTES = 700
@@ -113,17 +113,28 @@ class AuditDesk:
         late = "" if self._late_since is None else f"take has run longer than {self._config.take_timeout_ms} ms"
         return late or self.host.describe()
 
-    async def start(self) -> None:
-        """Raises AuthorizerFailed where it raises, or takes too long."""
-        await self.host.call_within(self._config.start_timeout_ms, "audit.start_timeout_ms", self.audit.start)
+    async def start(self, node: NodeFace) -> None:
+        """Gives it what it may ask of the node. Raises AuthorizerFailed where it raises, or takes too long."""
+        await self.host.call_within(self._config.start_timeout_ms, "audit.start_timeout_ms", self._start, node)
 
     async def stop(self) -> None:
         """Stops it, or leaves it behind; the node stops all the same."""
         try:
-            await self.host.call_within(self._config.stop_timeout_ms, "audit.stop_timeout_ms", self.audit.stop)
+            await self.host.call_within(self._config.stop_timeout_ms, "audit.stop_timeout_ms", self._stop)
         except AuthorizerFailed as error:
             read_logger().warning("audit_failed", audit=self.name, reason=f"stop: {error}")
         await self.host.stop()
+
+    # what the audit's attributes run is its own code, too: they are read and set on its thread
+    async def _start(self, node: NodeFace) -> None:
+        self.audit.node = node
+        await self.audit.start()
+
+    async def _stop(self) -> None:
+        await self.audit.stop()
+
+    async def _hand(self, batch: list[Event]) -> None:
+        await self.audit.take(batch)
 
     async def serve(self) -> None:
         """Brings batch after batch, each once the one before is done."""
@@ -155,7 +166,7 @@ class AuditDesk:
         """One `take`, whatever becomes of it. Late, it has failed, and the next waits for its end all the same."""
         timer = asyncio.get_running_loop().call_later(self._config.take_timeout_ms / 1000, self._be_late, len(batch))
         try:
-            await self.host.call(self.audit.take, batch)
+            await self.host.call(self._hand, batch)
             self.counts["taken"] += len(batch)
         except AuthorizerFailed as error:
             self.counts["failed"] += 1

@@ -85,9 +85,8 @@ class AuditRunner:
     async def start(self) -> None:
         """Starts the audits; raises AuthorizerFailed where one does not."""
         for desk in self.desks:
-            desk.audit.node = self._node
             try:
-                await desk.start()
+                await desk.start(self._node)
             except AuthorizerFailed as error:
                 raise AuthorizerFailed(f"the audit {desk.name} did not start: {error}") from error
         self._tasks = [WatchedTask(f"serve audit {desk.name}", desk.serve) for desk in self.desks]

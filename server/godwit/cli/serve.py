@@ -17,7 +17,8 @@ import click
 
 from ..config.option import Address
 from ..errors import ConfigInvalid
-from ..signals.hangups import EARLY
+from ..signals import hangups as early_hangups
+from ..signals import terminations as early_terminations
 from .options import config_options, read_config
 from .program import drop_output
 from .supervisor import READY, STOPPING, tell_supervisor
@@ -81,7 +82,8 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         read_logger().warning(
             "variable_ignored", variable=variable, reason="Kubernetes sets it for a Service of that name"
         )
-    signals, hangups = listen_to_signals(), _listen_to_hangups()
+    _end_on_signals()
+    hangups = _listen_to_hangups()
     dispatch = _open_dispatch(config)
     read_again = read if dispatch is None else lambda: dispatch.trust(read())
     try:
@@ -89,6 +91,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
     except BaseException:
         await _stop_dispatch(dispatch)
         raise
+    signals = listen_to_signals()
     asked = asyncio.create_task(signals.get())
     start = asyncio.create_task(_start(node, dispatch))
     await asyncio.wait({start, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -139,14 +142,32 @@ async def _leave_early(asked: signal.Signals, start: asyncio.Task[tuple[str, Lis
 
     A thread that opens a journal cannot be interrupted, and need not be: that journal is as safe as from a crash.
     """
-    from ..logs import read_logger, wait_for_logs
+    from ..logs import wait_for_logs
 
-    read_logger().info("signal_received", signal=asked.name, during="start")
-    tell_supervisor(STOPPING)
+    _note_early_end(asked)
     start.cancel()
     await asyncio.wait({start}, timeout=EARLY_END_S)
     await asyncio.to_thread(wait_for_logs)
     os._exit(0)
+
+
+def _end_on_signals() -> None:
+    """Until the event loop hears signals (it hears none while an extension loads), each ends the process with 0."""
+    from ..logs import wait_for_logs
+
+    def tell(asked: signal.Signals) -> None:
+        _note_early_end(asked)
+        wait_for_logs()
+
+    early_terminations.EARLY.tell = tell
+    early_terminations.EARLY.hold(signal.SIGTERM, signal.SIGINT)
+
+
+def _note_early_end(asked: signal.Signals) -> None:
+    from ..logs import read_logger
+
+    read_logger().info("signal_received", signal=asked.name, during="start")
+    tell_supervisor(STOPPING)
 
 
 def _open_dispatch(config: Config) -> DispatchPart | None:
@@ -205,7 +226,7 @@ def _listen_to_hangups() -> asyncio.Event:
     """Set where one came, also before the program was here."""
     hangups = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangups.set)
-    if EARLY.has_come:
+    if early_hangups.EARLY.has_come:
         hangups.set()
     return hangups
 

@@ -209,11 +209,13 @@ class _Call:
 
 
 def describe_error(error: BaseException) -> str:
-    """Its type and words, for an error of which even these may fail: its class can be the extension's own."""
+    """Its type and words, for an error of which even these may fail: its class can be the extension's own.
+
+    The words are a plain str: one of a class of the extension's own would run its code wherever they are shown.
+    """
     try:
-        if type(error) is AuthorizerFailed:
-            return str(error)[:ERROR_CHARACTERS_MAX]
-        return f"{type(error).__name__}: {str(error)[:ERROR_CHARACTERS_MAX]}"
+        words = str.__getitem__(str(error), slice(ERROR_CHARACTERS_MAX))
+        return words if type(error) is AuthorizerFailed else f"{type(error).__name__}: {words}"
     except BaseException:
         return "an error whose text cannot be read"
 
