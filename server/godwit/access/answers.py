@@ -12,8 +12,8 @@ from ..errors import AuthorizerFailed
 from .rights import Grant, Refusal, Rule
 
 
-def check_connect(method: str, answer: object) -> Grant | Refusal:
-    """A plain copy; raises AuthorizerFailed, naming method and field."""
+def check_connect(answer: object) -> Grant | Refusal:
+    """A plain copy; raises AuthorizerFailed, naming the field."""
     try:
         if isinstance(answer, Grant):
             rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
@@ -24,8 +24,8 @@ def check_connect(method: str, answer: object) -> Grant | Refusal:
         if isinstance(answer, Refusal):
             return Refusal(answer.reason, answer.code)
     except Exception as error:  # a field of a user's value may raise anything when it is read
-        raise AuthorizerFailed(f"{method}: {error}") from error
-    raise AuthorizerFailed(f"{method} answered a {type(answer).__name__}: expected Grant or Refusal")
+        raise AuthorizerFailed(str(error)) from error
+    raise AuthorizerFailed(f"answered a {type(answer).__name__}: expected Grant or Refusal")
 
 
 AUTHORITY = f"jwt:{DISPATCH_ISSUER}"
@@ -39,8 +39,8 @@ def refuse_reserved(answer: Grant | Refusal) -> Grant | Refusal:
     return answer
 
 
-def check_selector(method: str, answer: object) -> bool:
-    """True or False; raises AuthorizerFailed, naming the method."""
+def check_selector(answer: object) -> bool:
+    """True or False; raises AuthorizerFailed."""
     if not isinstance(answer, bool):
-        raise AuthorizerFailed(f"{method} answered a {type(answer).__name__}: expected True or False")
+        raise AuthorizerFailed(f"answered a {type(answer).__name__}: expected True or False")
     return answer

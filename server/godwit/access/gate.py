@@ -157,8 +157,8 @@ class Gate:
         waiting[1].cancel()
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
-            method = "" if isinstance(error, AuthorizerFailed) else f"{_name_method(question)}: "
-            self._fail(question, f"{method}{type(error).__name__}: {error}" if error else "it gave up")
+            kind = "" if isinstance(error, AuthorizerFailed) else f"{type(error).__name__}: "
+            self._fail(question, f"{kind}{error}" if error else "it gave up")
         else:
             self._reply(done.result())
 
@@ -166,7 +166,7 @@ class Gate:
         """Whatever went wrong in a user's authorizer, nothing is allowed by it."""
         self.counts["failed"] += 1
         token = question.token if isinstance(question, AuthorizeReport) else None
-        why = hide(why[:FIELD_CHARACTERS_MAX], token)
+        why = hide(f"{_name_method(question)}: {why}"[:FIELD_CHARACTERS_MAX], token)
         read_logger().warning("authorizer_failed", connection=question.connection, reason=why)
         self._reply(_fail_closed(question))
 
@@ -236,9 +236,8 @@ class Gate:
             shown[0] if shown else None,
             certificate_chain=shown[1:],
         )
-        method = _name_method(question)
         called = self._authorizer.update_token(put) if put.is_renewal else self._authorizer.connect(put)
-        answer = refuse_reserved(check_connect(method, await called))
+        answer = refuse_reserved(check_connect(await called))
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
             authority = self._revocations.join(answer.authority)
@@ -249,7 +248,7 @@ class Gate:
     async def _judge_selector(self, authorizer: Authorizer, question: AskReport) -> Answer:
         put = SelectorQuestion(question.connection, question.identity, question.selector, question.tenant)
         answer = await (authorizer.subscribe(put) if question.action == "subscribe" else authorizer.publish(put))
-        is_allowed = check_selector(question.action, answer)
+        is_allowed = check_selector(answer)
         rule = (question.selector, question.action, "allow" if is_allowed else "deny")
         return AnswerOrder(question.connection, rule, question.is_background)
 

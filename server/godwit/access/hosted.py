@@ -78,16 +78,16 @@ class HostedAuthorizer(Authorizer):
         await self.inner.stop()
 
     async def _connect(self, question: ConnectQuestion) -> Grant | Refusal:
-        return _own(check_connect("connect", await self.inner.connect(question)))
+        return _own(check_connect(await self.inner.connect(question)))
 
     async def _update_token(self, question: ConnectQuestion) -> Grant | Refusal:
-        return _own(check_connect("update_token", await self.inner.update_token(question)))
+        return _own(check_connect(await self.inner.update_token(question)))
 
     async def _subscribe(self, question: SelectorQuestion) -> bool:
-        return check_selector("subscribe", await self.inner.subscribe(question))
+        return check_selector(await self.inner.subscribe(question))
 
     async def _publish(self, question: SelectorQuestion) -> bool:
-        return check_selector("publish", await self.inner.publish(question))
+        return check_selector(await self.inner.publish(question))
 
 
 def _own(answer: Grant | Refusal) -> Grant | Refusal:

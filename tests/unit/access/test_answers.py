@@ -57,10 +57,10 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "field"), WRONG)
-def test_a_wrong_answer_names_its_method_and_field(answer: Any, field: str) -> None:
+def test_a_wrong_answer_names_its_field(answer: Any, field: str) -> None:
     with pytest.raises(AuthorizerFailed) as raised:
-        check_connect("connect", answer)
-    assert str(raised.value).startswith("connect") and field in str(raised.value)
+        check_connect(answer)
+    assert field in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_a_wrong_value_is_refused_where_it_is_made(make: Any) -> None:
 
 
 def test_a_good_answer_is_copied_plain() -> None:
-    answer = check_connect("connect", Grant(Raising("ann"), [Rule.allow("/a")], END_MS, "t", "acme"))
+    answer = check_connect(Grant(Raising("ann"), [Rule.allow("/a")], END_MS, "t", "acme"))
     assert answer == Grant("ann", [Rule.allow("/a")], END_MS, "t", "acme") and type(answer.identity) is str  # type: ignore[union-attr]  # a Grant
-    assert len(check_connect("connect", Refusal("x" * 5_000)).reason) == 1_000  # type: ignore[union-attr]  # a Refusal
-    assert check_selector("publish", True) is True
-    with pytest.raises(AuthorizerFailed, match="publish answered a int"):
-        check_selector("publish", 1)
+    assert len(check_connect(Refusal("x" * 5_000)).reason) == 1_000  # type: ignore[union-attr]  # a Refusal
+    assert check_selector(True) is True
+    with pytest.raises(AuthorizerFailed, match="answered a int"):
+        check_selector(1)
 
 
 async def test_good_logins_of_one_turn_do_not_suffer_by_four_wrong_ones() -> None:
