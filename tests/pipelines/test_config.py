@@ -60,6 +60,8 @@ PATHS = ("journal.paths", "lake.path", "lake.checkpoints", "kafka.jars", "metric
         ("node.timeout_s", "\u0661", "a number from"),
         ("journal.rows_per_batch", "\u0661", "whole number"),
         ("journal.rows_per_batch", "1e3", "whole number"),
+        ("journal.rows_per_batch", "1_000", "whole number"),
+        ("node.timeout_s", "_1__0_", "a number from"),
         *((key, f"{scheme}://bucket/x", "is not a local path") for key in PATHS for scheme in ("s3", "S3A")),
         ("lake.path", "s3:/bucket/lake", "is not a local path"),
         ("lake.path", "file://host/lake", "is not a local path"),
@@ -103,6 +105,14 @@ def test_a_file_that_cannot_be_is_told_with_its_name(tmp_path: Path, text: str, 
     with pytest.raises(ConfigInvalid, match=said) as raised:
         load_config(file, {})
     assert "x.toml" in str(raised.value) and raised.value.exit_code == 2
+
+
+def test_the_file_of_settings_is_a_path_of_this_machine(tmp_path: Path) -> None:
+    file = tmp_path / "a b.toml"
+    file.write_text("[lake]\npath='tables'")
+    assert load_config(None, {"GODWIT_PIPELINES_CONFIG": file.as_uri()}).lake.path == "tables"
+    with pytest.raises(ConfigInvalid, match="is not a local path"):
+        load_config(None, {"GODWIT_PIPELINES_CONFIG": "s3://bucket/x.toml"})
 
 
 def test_an_unknown_variable_is_an_error_that_names_the_nearest() -> None:

@@ -5,6 +5,7 @@ gives them.
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from godwit_pipelines.lake import holding
 from godwit_pipelines.progress import translate
 from godwit_pipelines.session import (
     ask_for_plain_messages,
+    build_session,
     check_conf,
     check_java_options,
     check_master,
@@ -202,6 +204,19 @@ def test_workers_of_the_installed_spark_load_the_package_that_is_compiled_and_no
     assert find_python("local[2]") != sys.executable and find_python("spark://127.0.0.1:7077") == sys.executable
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert find_python("local[2]") == sys.executable, "another Spark has a package of its own"
+
+
+def test_a_class_archive_in_a_folder_with_spaces_is_one_word_of_java(tmp_path: Path) -> None:
+    archive = tmp_path / 'a "b" c.jsa'
+    options = spark_conf(SparkSettings(class_archive=str(archive)))["spark.driver.extraJavaOptions"]
+    assert f"-XX:ArchiveClassesAtExit={archive}" in shlex.split(options)
+
+
+@pytest.mark.parametrize("text", ["1d", "Infinity", "2", "0g", "1.5g", "1_0g", "-1g", "\u0661g", ""])
+def test_a_size_of_memory_that_java_does_not_take_is_refused(text: str) -> None:
+    for settings in (SparkSettings(driver_memory=text), SparkSettings(executor_memory=text)):
+        with pytest.raises(ConfigInvalid, match="with a unit"):
+            build_session(settings)
 
 
 def test_who_chooses_a_collector_of_java_has_it() -> None:

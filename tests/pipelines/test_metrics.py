@@ -57,6 +57,25 @@ def test_rounds_say_what_they_found(tmp_path: Path) -> None:
     assert 'godwit_pipelines_round_seconds{name="audit"} 0.5' in lines and lines[-1] == "# EOF"
 
 
+def test_a_file_that_cannot_be_written_ends_a_job_before_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Figures(tmp_path / "none" / "metrics.txt")
+
+
+def test_a_file_that_can_no_longer_be_written_is_reported_once(tmp_path: Path) -> None:
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    figures, said = Figures(folder / "metrics.txt"), list[str]()
+    figures.warn = said.append
+    folder.rename(tmp_path / "moved")
+    figures.take_round("audit", 0, 0.5)
+    figures.take_round("audit", 0, 0.5)
+    assert len(said) == 1 and "metrics.file" in said[0]
+    folder.mkdir()
+    figures.take_round("audit", 0, 0.5)
+    assert (folder / "metrics.txt").exists()
+
+
 def test_every_alert_is_about_a_figure_that_there_is() -> None:
     told = re.findall(r"^# TYPE (\S+) (\S+)", Figures().text(), re.MULTILINE)
     figures = {f"{name}_total" if kind == "counter" else name for name, kind in told}

@@ -35,6 +35,7 @@ from .stopping import Stopping
 from .tables import TABLES
 from .tables.pages import write_pages
 from .terminal.commands import Commands
+from .terminal.parameters import Count, LocalPath, Number
 from .words import counted, sentences
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ if TYPE_CHECKING:
     from .session import Life
 
 _SETTINGS = [
-    click.option(
-        "--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="Read settings from this TOML file."
-    ),
+    click.option("--config", "file", type=LocalPath(dir_okay=False), help="Read settings from this TOML file."),
     click.option("--lake", help="Folder of the tables. Sets lake.path."),
     click.option("--master", help="local[N], or spark://HOST:PORT of a cluster. Sets spark.master."),
     click.option(
@@ -155,7 +154,7 @@ def run_job(
     from .session import build_session
     from .source.kafka import connector_jars
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     stop = Stopping()
     jars = {"spark.jars": connector_jars(config.kafka.jars)} if config.kafka.jars else {}
     figures = Figures(Path(config.metrics.file) if config.metrics.file else None)
@@ -178,6 +177,7 @@ def run_job(
                 watch=watcher(console, late, stop.is_asked),
                 is_asked=stop.is_asked,
             )
+            figures.warn = given.say
             prepare_tables(given, job, [JOBS[name] for name in writing], JOBS.values() if is_rebuilt else ())
             if every_s is not None:
                 figures.say = given.say
@@ -269,7 +269,7 @@ def parse_time(text: str) -> float:
 @click.option("--tables", is_flag=True, help="List the tables instead of the jobs.")
 @click.option(
     "--write",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     help="Write the reference pages of the tables into this folder.",
 )
 def list_jobs(tables: bool, write: Path | None) -> None:
@@ -282,20 +282,18 @@ def list_jobs(tables: bool, write: Path | None) -> None:
     if tables:
         for table in TABLES.values():
             facts = {"written by": table.job, "key": ", ".join(table.key)}
-            list_downwards(Console(), table.name, table.about, facts)
+            list_downwards(Console(emoji=False), table.name, table.about, facts)
         return
     for job in JOBS.values():
         facts = {"kind": job.kind, "reads": ", ".join(job.reads), "writes": ", ".join(job.writes)}
         facts |= {f"--option {name}": about for name, about in job.options.items()}
-        list_downwards(Console(), job.name, job.about, facts)
+        list_downwards(Console(emoji=False), job.name, job.about, facts)
 
 
 @main.command()
 @click.argument("table")
 @settings
-@click.option(
-    "--rows", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Number of rows, newest first."
-)
+@click.option("--rows", default=20, show_default=True, type=Count(1, 10_000), help="Number of rows, newest first.")
 @click.option(
     "--where", default="", help="Show only rows that match this SQL condition: \"subject = '/rooms/kitchen'\"."
 )
@@ -317,7 +315,7 @@ def show(
         hint = " ".join(filter(None, (guess(table, TABLES), "`list --tables` lists all tables")))
         raise TableMissing(f"{table!r} is not a table; {hint}")
     config = read_config(file, more, lake__path=lake, spark__master=master)
-    show_table(TABLES[table], config, Console(), rows, where, as_json)
+    show_table(TABLES[table], config, Console(emoji=False), rows, where, as_json)
 
 
 @main.command()
@@ -326,13 +324,11 @@ def show(
     "--page",
     default="report.html",
     show_default=True,
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Write the page to this file.",
 )
-@click.option("--json", "data", type=click.Path(path_type=Path), help="Also write the data of the page as JSON.")
-@click.option(
-    "--hours", default=24.0, show_default=True, type=click.FloatRange(0.01, 24 * 366), help="Report on the last hours."
-)
+@click.option("--json", "data", type=LocalPath(), help="Also write the data of the page as JSON.")
+@click.option("--hours", default=24.0, show_default=True, type=Number(0.01, 24 * 366), help="Report on the last hours.")
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser, if there is a desktop.")
 def report(
     file: Path | None,
@@ -359,16 +355,16 @@ def settings_page() -> None:
 
 
 @main.command()
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="Number of workers.")
-@click.option("--cores", default=1, show_default=True, type=click.IntRange(1, 256), help="Cores of each worker.")
+@click.option("--workers", default=2, show_default=True, type=Count(1, 64), help="Number of workers.")
+@click.option("--cores", default=1, show_default=True, type=Count(1, 256), help="Cores of each worker.")
 @click.option("--memory", default="2g", show_default=True, help="Memory of each worker.")
-@click.option("--port", default=7077, show_default=True, help="Port of the master; 0 chooses one.")
-@click.option("--page", default=8090, show_default=True, help="Port of the master's page; 0 chooses one.")
+@click.option("--port", default=7077, show_default=True, type=Count(), help="Port of the master; 0 chooses one.")
+@click.option("--page", default=8090, show_default=True, type=Count(), help="Port of the master's page; 0 chooses one.")
 @click.option(
     "--folder",
     default="spark-cluster",
     show_default=True,
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Folder for logs and work files.",
 )
 def cluster(workers: int, cores: int, memory: str, port: int, page: int, folder: Path) -> None:

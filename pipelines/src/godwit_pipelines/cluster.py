@@ -24,7 +24,7 @@ from pathlib import Path
 import pyspark
 
 from .errors import ConfigInvalid, PipelineError
-from .session import ask_for_plain_messages
+from .session import ask_for_plain_messages, check_memory
 
 _START_S = 120.0
 _HOST = "127.0.0.1"
@@ -170,6 +170,7 @@ def running_cluster(
     """A cluster for as long as the block lasts; ports of 0 are chosen."""
     for key, wanted in (("--port", port), ("--page", page)):
         check_free(key, wanted)
+    check_memory("--memory", memory)
     cluster = Cluster(folder.absolute(), port or free_port(), page or free_port(), cores, memory)
     try:
         cluster.start(workers)

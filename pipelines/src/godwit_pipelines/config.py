@@ -62,7 +62,7 @@ def load_config(
 ) -> Config:
     """The configuration of these sources; `flags` are texts by key, as `{"lake.path": "out"}`."""
     if file is None and environment.get(CONFIG_VARIABLE):
-        file = Path(environment[CONFIG_VARIABLE])
+        file = Path(local_path(CONFIG_VARIABLE, environment[CONFIG_VARIABLE]))
     values: dict[str, tuple[Any, str]] = {}
     for key, value in flatten(read_file(file) if file else {}, str(file)):
         values[key] = value, str(file)
@@ -184,7 +184,7 @@ def _text(value: str | float | bool) -> str:
 
 def _convert_number(key: str, value: Any, source: str) -> float:
     default, metadata = _DEFAULTS[key], _FIELDS[key].metadata
-    text = "" if isinstance(value, bool) else str(value).replace("_", "")
+    text = "" if isinstance(value, bool) else str(value)
     number = parse_number(text) if isinstance(default, float) else parse_count(text)
     low, high = metadata["low"], metadata["high"]
     if number is None or not (low is None or number >= low) or not (high is None or number <= high):

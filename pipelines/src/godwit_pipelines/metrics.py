@@ -67,6 +67,11 @@ class Figures(StreamingQueryListener):
         self.names: dict[str, str] = {}
         self.say: Callable[[str], None] = lambda _: None
         """Is given what a query that goes on has to say of its batches; of one that ends the watcher says it."""
+        self.warn: Callable[[str], None] = lambda _: None
+        """Is told once where the file can no longer be written."""
+        self.has_failed = False
+        if file is not None:
+            self._replace(file)  # raises before a job has begun
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         with self.lock:
@@ -128,10 +133,21 @@ class Figures(StreamingQueryListener):
         return self.queries.setdefault(self.names.get(query, query), dict.fromkeys(_FIGURES, 0.0))
 
     def _write(self) -> None:
-        if self.file is not None:
-            fresh = self.file.with_name(f".{self.file.name}.{os.getpid()}")
-            fresh.write_text(self.text(), "utf-8")
-            fresh.replace(self.file)
+        """The job goes on where the disk is full: its tables are what counts."""
+        if self.file is None:
+            return
+        try:
+            self._replace(self.file)
+            self.has_failed = False
+        except OSError as error:
+            if not self.has_failed:
+                self.warn(f"metrics.file cannot be written: {error}")
+            self.has_failed = True
+
+    def _replace(self, file: Path) -> None:
+        fresh = file.with_name(f".{file.name}.{os.getpid()}")
+        fresh.write_text(self.text(), "utf-8")
+        fresh.replace(file)
 
 
 def _lines(families: Mapping[str, tuple[str, str]], label: str, told: Mapping[str, dict[str, float]]) -> Iterator[str]:

@@ -50,7 +50,7 @@ _FIXED = {
     "spark.sql.files.ignoremissingfiles": "false",
 }
 """Settings that nobody may change, by their names in small letters: with others rows are passed over, read as null, or of another day."""
-_MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn")
+_MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn", re.ASCII)
 _GIVEN = Path(__file__).with_name("spark")
 """The files that Spark is given."""
 _LOGGING, _PYTHON = _GIVEN / "log4j2.properties", _GIVEN / "python"
@@ -68,6 +68,7 @@ _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _SAID_BESIDE = ("Error occurred during", "Error: Could not create", "Error: A fatal", "Picked up", "#", "Caused by")
 """What Java says before and after what is wrong."""
 _JAVA_S = 30
+_MEMORY = re.compile(r"[1-9][0-9]{0,8}[kmgtKMGT]")
 
 
 def build_session(
@@ -80,6 +81,8 @@ def build_session(
     """A session as the jobs need it, sources and sinks registered."""
     check_master(settings.master)
     check_conf(settings.conf)
+    check_memory("spark.driver_memory", settings.driver_memory)
+    check_memory("spark.executor_memory", settings.executor_memory)
     check_java_options(settings.java_options, life)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable  # else python3 from PATH
     os.environ["PYSPARK_PYTHON"] = find_python(settings.master)
@@ -105,6 +108,12 @@ def check_conf(conf: Mapping[str, str]) -> None:
         wanted = _FIXED.get(key.lower())
         if wanted is not None and value.lower() != wanted.lower():
             raise ConfigInvalid("spark.conf", f"{key}={value}", f"must stay {wanted}, else rows would be lost silently")
+
+
+def check_memory(key: str, text: str) -> None:
+    """Raises ConfigInvalid for what Java does not take as the size of its heap: it would end with all of its own usage."""
+    if not _MEMORY.fullmatch(text):
+        raise ConfigInvalid(key, text, "must be a whole number with a unit, such as 512m or 2g")
 
 
 def find_python(master: str) -> str:
@@ -138,7 +147,9 @@ def spark_conf(settings: SparkSettings, life: Life = "stream") -> dict[str, str]
     ]
     if settings.class_archive:
         archive = Path(settings.class_archive).absolute()
-        java.append(f"-XX:{'SharedArchiveFile' if archive.exists() else 'ArchiveClassesAtExit'}={archive}")
+        java.append(
+            quote_option(f"-XX:{'SharedArchiveFile' if archive.exists() else 'ArchiveClassesAtExit'}={archive}")
+        )
         java.append("-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off")
     java.append(settings.java_options)
     conf = {
@@ -164,6 +175,12 @@ def spark_conf(settings: SparkSettings, life: Life = "stream") -> dict[str, str]
     if urlsplit(settings.master).hostname in ("127.0.0.1", "localhost"):
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
     return conf
+
+
+def quote_option(flag: str) -> str:
+    """A flag for Java as one word of Spark's, whatever characters a path in it has."""
+    escaped = flag.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def check_master(master: str) -> None:

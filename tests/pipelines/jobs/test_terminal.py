@@ -74,6 +74,13 @@ def test_what_a_job_says_of_a_subject_is_not_obeyed(
     assert PLAIN in result.output and not CONTROLS & set(result.output), repr(result.output)
 
 
+def test_the_name_of_an_emoji_stays_as_it_was_published(tmp_path: Path) -> None:
+    write(tmp_path / "bronze" / "messages", range(1), subject="/:smile:")
+    for width in ("60", "2000"):
+        words = ["show", "bronze.messages", "--lake", str(tmp_path)]
+        assert "/:smile:" in CliRunner().invoke(cli.main, words, env={"COLUMNS": width}).output
+
+
 def test_what_a_query_is_called_is_not_markup() -> None:
     from types import SimpleNamespace
 

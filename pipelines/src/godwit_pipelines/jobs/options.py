@@ -12,8 +12,8 @@ from ..values.numbers import parse_count, parse_number
 FORGET = "forget"
 FORGET_OPTION = {FORGET: "yes: --rebuild also removes days that the tables which the job reads no longer have."}
 _UNITS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0}
-_SPAN = re.compile(rf"\s*(\d{{1,12}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE)
-_SHORT = re.compile(r"(\d{1,9})(\.\d{1,9})?(ms|s|m|h|d)")
+_SPAN = re.compile(rf"\s*(\d{{1,12}})\s+({'|'.join(_UNITS_S)})s?(?:\s|\Z)", re.IGNORECASE | re.ASCII)
+_SHORT = re.compile(r"(\d{1,9})(\.\d{1,9})?(ms|s|m|h|d)", re.ASCII)
 _SPELT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
 _SPAN_S_MAX = 366 * 86_400.0
 

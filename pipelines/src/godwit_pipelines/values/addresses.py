@@ -14,7 +14,7 @@ from ..errors import ConfigInvalid
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _HERE = ("", "localhost")
-_WHY = "is not a local path: tables and journals need locks, renames and fsync"
+_WHY = "is not a local path: other stores are not supported, because tables and journals need locks, renames and fsync"
 
 
 def local_path(key: str, text: str, source: str = "") -> str:
@@ -26,4 +26,4 @@ def local_path(key: str, text: str, source: str = "") -> str:
     parts = urlsplit(text)
     if parts.scheme.lower() == "file" and parts.netloc in _HERE and not parts.query and not parts.fragment:
         return unquote(parts.path)
-    raise ConfigInvalid(key, text, _WHY, hint="give a folder, or file:///FOLDER", source=source)
+    raise ConfigInvalid(key, text, _WHY, hint="give a path, or file:///PATH", source=source)
