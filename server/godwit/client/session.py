@@ -132,8 +132,7 @@ class Session:
         self._can_renew = False
         self.handover.begin(token, now, settle)
         if self.phase is Phase.AWAY:
-            if self.id is not None:  # what waits may have been sent under the old token
-                self.handover.lost()
+            self.handover.lost()  # what waits may have been sent under the old token
         else:
             self._now = now
             self._move_handover()

@@ -20,6 +20,7 @@ export class Handover {
   isAnyAsked = false; // or has been given an earlier one, whose answer may still come
   #publishes;
   #until = 0;
+  #wasServed = false; // a connection has stood, on which something may have been sent
   /** @type {Settled | null} */
   #settle = null;
 
@@ -85,6 +86,7 @@ export class Handover {
    * @param {string | null} token which may be an earlier one
    */
   taken(token) {
+    this.#wasServed = true;
     if (!this.isAsked || token !== this.token) return;
     this.isAnyAsked = false;
     this.end(null);
@@ -92,8 +94,7 @@ export class Handover {
 
   /** The connection went, and the next one comes with the new token: what is unanswered is not sent under it. */
   lost() {
-    if (!this.isUnderWay) return;
-    this.#publishes.failEarlier();
+    if (this.isUnderWay && this.#wasServed) this.#publishes.failEarlier();
     this.isAsked = false;
   }
 

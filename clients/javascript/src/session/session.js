@@ -154,7 +154,7 @@ export class Session {
     this.#canRenew = false;
     this.handover.begin(token, now, settle);
     if (this.phase !== "away") this.#moveHandover();
-    else if (this.id !== null) this.handover.lost(); // what waits may have been sent under the old token
+    else this.handover.lost(); // what waits may have been sent under the old token
   }
 
   /**

@@ -88,3 +88,14 @@ test("a token that was handed over is the one of later connections, also in the 
   assert.equal(await asking, "a");
   assert.equal(await handover.tokenOr(() => assert.fail("nobody is asked any more")), "a");
 });
+
+test("what was never sent waits for the first connection", () => {
+  begin("a");
+  handover.lost(); // it could not connect
+  assert.ok(!calls.includes("fail"));
+  handover.opened("a");
+  handover.taken("a");
+  begin("b");
+  handover.lost();
+  assert.equal(calls.at(-1), "fail", "a node may have had it, under another identity");
+});

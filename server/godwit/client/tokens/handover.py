@@ -26,6 +26,7 @@ class Handover:
         self._publishes = publishes
         self._settle: Settled | None = None
         self._until = 0
+        self._was_served = False  # a connection has stood, on which something may have been sent
         self.token: str | None = None  # the last one that was handed over, for this and later connections
         self.is_asked = False  # the node has been given it, and has not answered
         self.is_any_asked = False  # or has been given an earlier one, whose answer may still come
@@ -57,15 +58,16 @@ class Handover:
 
     def taken(self, token: str | None) -> None:
         """The node took a token, which may be an earlier one."""
+        self._was_served = True
         if self.is_asked and token == self.token:
             self.is_any_asked = False
             self.end(None)
 
     def lost(self) -> None:
         """The connection went, and the next one comes with the new token: what is unanswered is not sent under it."""
-        if self.is_under_way:
+        if self.is_under_way and self._was_served:
             self._publishes.fail_earlier()
-            self.is_asked = False
+        self.is_asked = False
 
     def end(self, error: GodwitError | None) -> None:
         """The server took the token, or it will not."""

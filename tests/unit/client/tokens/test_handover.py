@@ -110,3 +110,15 @@ def test_server_that_will_not_take_it_ends_it_with_the_reason(scene: Scene) -> N
     scene.handover.end(ClientError("refused"))
     scene.handover.end(ClientError("again"))
     assert scene.settled == [("a", "refused")]  # once
+
+
+def test_what_was_never_sent_waits_for_the_first_connection(scene: Scene) -> None:
+    handover, publishes = scene.handover, scene.publishes
+    scene.begin("a")
+    handover.lost()  # it could not connect
+    assert "fail" not in publishes.calls
+    handover.opened("a")
+    handover.taken("a")
+    scene.begin("b")
+    handover.lost()
+    assert publishes.calls[-1] == "fail"  # a node may have had it, under another identity
