@@ -43,6 +43,14 @@ function open(way, reply, frameBytesMax = 10_000) {
   return { link, say, asked, told, ended: () => until(() => end), heard: (test) => until(() => told.flat().find(test)) };
 }
 
+test("a token that no head can hold refuses the connect, as a WebSocket does", LIMITS, async () => {
+  const { link, say, heard } = open("sse", () => problem(431, 4155, "HeaderTooBig"));
+  say({ id: 1, connect: { token: "x".repeat(60_000) } });
+  assert.equal((await heard(({ id }) => id === 1)).error, 4155);
+  assert.equal(link.isEnded, false);
+  link.close(1000, "");
+});
+
 test("each request shows the token of the last connect", LIMITS, async () => {
   const { link, say, asked, heard, ended } = open("poll", () => answer(200, "[]"));
   say({ id: 1, connect: { token: "one" } });

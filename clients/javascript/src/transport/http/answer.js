@@ -33,6 +33,11 @@ export class Refused extends Error {
     return code >= 4100 && code <= 4199 && !this.isOfLeaving;
   }
 
+  /** The head of the request is too long, of which the token is the only part that varies: it will be so again. */
+  get isOfHead() {
+    return this.problem.code === Code.HeaderTooBig;
+  }
+
   /** The node leaves: it takes nothing more, and over HTTP there may be no connection whose end would say so. */
   get isOfLeaving() {
     return this.problem.code === Code.NodeDraining;

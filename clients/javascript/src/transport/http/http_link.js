@@ -325,7 +325,7 @@ export class HttpLink {
 
   /**
    * Show that the node takes publishes of this token, and, where there are streams, that they live.
-   * @param {object} reply
+   * @param {{ id: number } & Record<string, unknown>} reply
    */
   async #prove(reply) {
     try {
@@ -334,7 +334,8 @@ export class HttpLink {
       this.tell(JSON.stringify(reply));
       for (const stream of this.#streams) stream.renew();
     } catch (error) {
-      this.fail(error);
+      if (error instanceof Refused && error.isOfHead) this.tell(error.told(reply.id)); // as a WebSocket refuses the command
+      else this.fail(error);
     }
   }
 
