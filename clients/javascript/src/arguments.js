@@ -11,6 +11,7 @@ import { checkSubject } from "./subject.js";
 
 const KEY_BYTES_MAX = 256;
 const FIELD_NAME_BYTES_MAX = 256;
+const TOKEN_BYTES_MAX = 65_536;
 const COUNT_MAX = 0xffff_ffff;
 const LISTENERS = ["message", "gap", "dropped", "status", "error"];
 const PUBLISH_OPTIONS = ["key", "replyTo", "retain", "merge", "fields", "guaranteed", "ack", "once", "signal"];
@@ -200,6 +201,17 @@ export function checkText(name, value, bytesMax = Infinity) {
   const size = utf8Length(value);
   if (size === 0) throw new RangeError(`${name} is empty`);
   if (size > bytesMax) throw new RangeError(`${name} is ${size} bytes long: at most ${bytesMax} are allowed`);
+}
+
+/**
+ * One word of printable ASCII, as an Authorization header holds it. The error never shows the value, which is a secret.
+ * @param {unknown} value
+ */
+export function checkToken(value) {
+  if (typeof value !== "string") throw new TypeError(`token is a value of type ${typeof value}: expected a string`);
+  if (value === "") throw new RangeError("token is empty");
+  if (value.length > TOKEN_BYTES_MAX) throw new RangeError(`token is ${value.length} characters long: at most ${TOKEN_BYTES_MAX} are allowed`);
+  if (!/^[!-~]+$/.test(value)) throw new RangeError("token is not a word of printable ASCII, which an Authorization header can hold");
 }
 
 /**

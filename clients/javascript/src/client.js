@@ -5,7 +5,7 @@
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { checkClient, checkListener, checkPublish, checkRequest, checkSubscribe, checkText, checkTime, standOf } from "./arguments.js";
+import { checkClient, checkListener, checkPublish, checkRequest, checkSubscribe, checkTime, checkToken, standOf } from "./arguments.js";
 import { Background } from "./background.js";
 import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
@@ -106,7 +106,7 @@ export class Client {
    */
   constructor(servers, options, platform) {
     const { token = null } = checkClient(options);
-    if (token !== null && typeof token !== "function") checkText("token", token);
+    if (token !== null && typeof token !== "function") checkToken(token);
     this.#servers = new ServerList(servers);
     this.#platform = platform;
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
@@ -160,7 +160,7 @@ export class Client {
    * @returns {Promise<void>}
    */
   async setToken(token) {
-    checkText("token", token);
+    checkToken(token);
     return new Promise((resolve, reject) => {
       this.#session.handOver(token, this.#platform.now(), (error) => (error === null ? resolve() : reject(error)));
       this.#connection.wake();

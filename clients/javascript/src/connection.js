@@ -4,7 +4,7 @@
 // watch, request or publish could go on, that subscription is paused: it is unsubscribed, and subscribed again from its
 // position later.
 
-import { checkText } from "./arguments.js";
+import { checkToken } from "./arguments.js";
 import { after } from "./bell.js";
 import { utf8Length } from "./content.js";
 import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
@@ -335,7 +335,7 @@ export class Connection {
     });
     try {
       const given = /** @type {string | null} */ (await Promise.race([token(), late]));
-      if (given !== null) checkText("token", given);
+      if (given !== null) checkToken(given);
       this.#tokenFailures = 0;
       return given;
     } catch (error) {

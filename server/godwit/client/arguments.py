@@ -16,6 +16,7 @@ from .resume_point import ResumePoint
 
 KEY_BYTES_MAX = 256
 FIELD_NAME_BYTES_MAX = 256
+TOKEN_BYTES_MAX = 65_536
 COUNT_MAX = 0xFFFF_FFFF
 NEVER_MS = 1 << 31  # a longer time never ends
 POSITION_END = 1 << 64
@@ -33,6 +34,18 @@ def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
         raise ValueError(f"{name} is empty")
     if bytes_max is not None and size > bytes_max:
         raise ValueError(f"{name} is {size} bytes long: at most {bytes_max} are allowed")
+
+
+def check_token(value: object) -> None:
+    """One word of printable ASCII, as an Authorization header holds it. The error never shows the value, which is a secret."""
+    if not isinstance(value, str):
+        raise TypeError(f"token is a value of type {type(value).__name__}: expected str")
+    if not value:
+        raise ValueError("token is empty")
+    if len(value) > TOKEN_BYTES_MAX:
+        raise ValueError(f"token is {len(value)} characters long: at most {TOKEN_BYTES_MAX} are allowed")
+    if not all("!" <= character <= "~" for character in value):
+        raise ValueError("token is not a word of printable ASCII, which an Authorization header can hold")
 
 
 def check_flag(name: str, value: object) -> None:

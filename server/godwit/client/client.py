@@ -28,6 +28,7 @@ from .arguments import (
     check_function,
     check_named_subject,
     check_text,
+    check_token,
     fields_of,
     resume_point_of,
     seconds_of,
@@ -76,7 +77,7 @@ class Client:
         ca_file: str | Path | None = None,
     ) -> None:
         if token is not None and not callable(token):
-            check_text("token", token)
+            check_token(token)
         check_choice("encoding", encoding, tuple(ENCODINGS))
         if positions is not None and not isinstance(positions, MutableMapping):
             raise TypeError(f"positions is {shown(positions)}: expected a mapping, such as a PositionFile")
@@ -139,7 +140,7 @@ class Client:
         under the new token. Raises SessionClosed if the server refuses the token, which ends the client, and ClientError
         if another call replaces it meanwhile.
         """
-        check_text("token", token)
+        check_token(token)
         self._check_begun()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -26,6 +26,7 @@ from websockets.frames import Close, CloseCode
 from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
+from ..words import shown
 from .codec.command import Command, Publish, Subscribe
 from .codec.encodings import Encoding
 from .errors import ClientError, FrameInvalid, Unauthorized
@@ -65,9 +66,15 @@ def make_tls(ca_file: str | Path | None) -> ssl.SSLContext | None:
     """
     if ca_file is None:
         return None
+    if not isinstance(ca_file, str | os.PathLike):
+        raise TypeError(f"ca_file is {shown(ca_file)}: expected str or Path")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks host names, asks for a certificate
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_verify_locations(cafile=str(ca_file))
+    try:
+        context.load_verify_locations(cafile=ca_file)
+    except OSError as error:
+        error.filename = os.fspath(ca_file)  # Python leaves it out
+        raise
     return context
 
 
@@ -104,7 +111,9 @@ class Connection:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
-        """The client belongs to the event loop that runs now."""
+        """The client belongs to the event loop that runs now. Raises ClientError for one that has begun before."""
+        if self._loop is not None:
+            raise ClientError("the client has begun before: make another one for each `async with`")
         self._loop = asyncio.get_running_loop()
 
     def check_loop(self) -> None:

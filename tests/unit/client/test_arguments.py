@@ -33,6 +33,19 @@ NO_FLAG = [0, 1, "yes", 2.0, *EVIL]
 NO_COUNT = [-1, True, 1.5, "1", float("nan"), 1 << 64, *EVIL]
 NO_SUBJECT = ["a", "", SURROGATE, "/" + SURROGATE, 1, None, b"/a", "/", *EVIL]
 NO_JSON = ["", "{", "1 2", "NaN", '1,"key":"another field of the command"', '"\x00"', SURROGATE]
+NO_TOKEN = [
+    1,
+    "",
+    SURROGATE,
+    b"hidden",
+    {"token": "hidden"},
+    "hidden\n",
+    "hidden\x00",
+    "hidden é",
+    "hidden two",
+    "x" * 65_537,
+    *EVIL,
+]
 NO_ADDRESS = [
     "ws://a..b",
     f"ws://{'a' * 64}.example",
@@ -74,12 +87,12 @@ BAD: dict[str, dict[str, list[Any]]] = {
             *(["ws://a", address] for address in NO_ADDRESS),
             *EVIL,
         ],
-        "token": [1, "", SURROGATE, b"x", *EVIL],
+        "token": NO_TOKEN,
         "encoding": ["xml", 1, None, *EVIL],
         "positions": [1, "file", [], *EVIL],
         "on_save_failed": [1, "x", asyncio.sleep, *EVIL],
         "settings": [{}, 1, *EVIL],
-        "ca_file": ["/nowhere/ca.pem"],
+        "ca_file": ["/nowhere/ca.pem", 5, b"/nowhere", *EVIL],
     },
     "Client.subscribe": {
         "selector": NO_SUBJECT,
@@ -116,7 +129,7 @@ BAD: dict[str, dict[str, list[Any]]] = {
         "content": [SURROGATE, {1, 2}, JsonText("{")],
         "timeout_ms": [-1, True, "1", None, float("nan"), Unshowable()],
     },
-    "Client.set_token": {"token": [1, "", SURROGATE, None, b"x", *EVIL]},
+    "Client.set_token": {"token": [*NO_TOKEN, None]},
     "Client.reply": {"request": [None, "/a", *EVIL], "content": []},
     "Client.watch": {"selector": NO_SUBJECT},
 }
@@ -166,10 +179,21 @@ async def test_bad_argument_is_refused_by_name_and_the_client_lives(
         outcome = Client(**given) if method == "Client" else getattr(client, method.partition(".")[2])(**given)
         if inspect.isawaitable(outcome):
             await outcome
-    if name not in ("selector", "subject", "ca_file"):
-        assert {"servers": "server"}.get(name, name) in str(told.value)
+    assert "hidden" not in str(told.value)
+    if name not in ("selector", "subject"):
+        assert {"servers": "server", "ca_file": "ca"}.get(name, name) in str(told.value)
     async with asyncio.timeout(20):
         assert (await client.publish("/good", 1)).position is not None
+
+
+async def test_client_is_begun_once(client: Client) -> None:
+    with pytest.raises(ClientError, match="begun before"):
+        async with client:
+            pass
+    assert (await client.publish("/good", 1)).position is not None
+    await client.close()
+    with pytest.raises(ClientError, match="begun before"):
+        await client.__aenter__()
 
 
 @given(st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none()))

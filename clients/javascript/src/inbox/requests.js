@@ -1,5 +1,6 @@
 // Requests to dispatch with a receiver's token: each has a time limit, and all end with the inbox.
 
+import { checkToken } from "../arguments.js";
 import { ClientClosed, ClientError } from "../errors.js";
 
 /** @typedef {import("../transport/http/answer.js").Ask} Ask */
@@ -54,6 +55,7 @@ export class DispatchRequests {
    * @param {Ask} ask
    */
   constructor(url, token, ask) {
+    if (typeof token !== "function") checkToken(token);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
     this.#ask = ask;
@@ -108,7 +110,9 @@ export class DispatchRequests {
     /** @type {Promise<never>} */
     const ended = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
     ended.catch(() => {}); // the request itself fails with it later
-    return Promise.race([this.#token(), ended]);
+    const token = await Promise.race([this.#token(), ended]);
+    checkToken(token);
+    return token;
   }
 
   /** Ends all requests. */

@@ -6,6 +6,7 @@
 import { shown } from "../shown.js";
 
 export const LIVE_PATH = "/v1/live";
+const WEIGHT_MAX = 1e9; // the sum of all stays a number
 const UNSAFE = /[\s#\u0000-\u001f\u007f\p{Surrogate}]/u;
 
 /** @typedef {string | readonly (string | readonly [url: string, weight: number])[]} Servers */
@@ -30,8 +31,8 @@ export class ServerList {
     });
     if (this.#servers.length === 0) throw new RangeError("the list of servers is empty; give at least one ws:// address");
     for (const { url, weight } of this.#servers) {
-      if (!(weight >= 0 && weight < Infinity)) {
-        throw new RangeError(`weight ${weight} of the server ${shownAddress(url)} must be a number from 0 up`);
+      if (!(weight >= 0 && weight <= WEIGHT_MAX)) {
+        throw new RangeError(`weight ${weight} of the server ${shownAddress(url)} must be a number from 0 to ${WEIGHT_MAX}`);
       }
     }
   }

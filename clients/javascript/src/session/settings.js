@@ -55,7 +55,7 @@ const DEFAULTS = Object.freeze({
  */
 export function settingsOf(chosen) {
   for (const [name, value] of Object.entries(chosen)) {
-    if (!(name in DEFAULTS)) throw new RangeError(`unknown setting ${name}: expected ${Object.keys(DEFAULTS).join(", ")}`);
+    if (!Object.keys(DEFAULTS).includes(name)) throw new RangeError(`unknown setting ${name}: expected ${Object.keys(DEFAULTS).join(", ")}`);
     if (name === "onUnknownPublish") {
       if (value !== "resend" && value !== "raise") throw new RangeError(`${name} is ${shown(value)}: expected "resend" or "raise"`);
       continue;

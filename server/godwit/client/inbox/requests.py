@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from ...errors import PositionInvalid
-from ..arguments import check_text
+from ..arguments import check_token
 from ..errors import ClientClosed, ClientError, Unauthorized
 
 Answer = TypeVar("Answer")
@@ -46,6 +46,8 @@ class DispatchRequests:
     """One dispatch, one receiver. `async with` opens the connections."""
 
     def __init__(self, url: str, token: TokenSource) -> None:
+        if not callable(token):
+            check_token(token)
         self._url, self._token = url.rstrip("/"), token
         self._http: aiohttp.ClientSession | None = None
         self._has_answered = False
@@ -107,7 +109,7 @@ class DispatchRequests:
         try:
             given = self._token()
             token = await given if inspect.isawaitable(given) else given
-            check_text("token", token)
+            check_token(token)
         except (Unauthorized, TimeoutError):
             raise
         except Exception as error:  # the user's own code

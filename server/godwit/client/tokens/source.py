@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from ..arguments import check_text
+from ..arguments import check_token
 from ..errors import ClientError
 
 TOKEN_MS = 10_000  # for a token function to answer
@@ -45,7 +45,7 @@ class Tokens:
                 raise ClientError("the token function was cancelled")
             token = asked.result()
             if token is not None:
-                check_text("token", token)
+                check_token(token)
             self._failures = 0
             return token
         except Exception:
