@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -72,3 +73,25 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 async def dispatch(tmp_path: Path, runtime: Path) -> AsyncIterator[Running]:
     async with running(tmp_path) as both:
         yield both
+
+
+class WallClock:
+    """The wall clock of this process, which a test moves. Leases go by another clock, which runs on."""
+
+    def __init__(self) -> None:
+        self._real, self._shift_ns = time.time_ns, 0
+
+    def time_ns(self) -> int:
+        return self._real() + self._shift_ns
+
+    def move(self, seconds: int) -> None:
+        """It shows a later time from now on; an earlier one with a negative number."""
+        self._shift_ns += seconds * 1_000_000_000
+
+
+@pytest.fixture
+def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
+    """What dispatch takes for the time."""
+    clock = WallClock()
+    monkeypatch.setattr(time, "time_ns", clock.time_ns)
+    return clock

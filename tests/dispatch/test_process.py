@@ -9,7 +9,7 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,10 +31,16 @@ SETTINGS = {
 }
 
 
-async def serve(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
-    """A process and the line in which it names its listeners; the line is empty where it ended before."""
-    settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+async def serve(
+    folder: Path, before: Sequence[str] = (), more: Mapping[str, object] | None = None
+) -> tuple[asyncio.subprocess.Process, str]:
+    """A process and the line in which it names its listeners; the line is empty where it ended before.
+
+    `before` are words before its command, `more` further settings.
+    """
+    settings = [word for name, value in {**SETTINGS, **(more or {})}.items() for word in ("--set", f"{name}={value}")]
     process = await asyncio.create_subprocess_exec(
+        *before,
         *(sys.executable, "-m", "godwit", "serve", "--dispatch", "--data", str(folder), *OPTIONS, *settings),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -46,12 +52,14 @@ async def serve(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, Running]]:
-    """A process that runs, and its API."""
-    process, line = await serve(folder)
+async def served(
+    folder: Path, before: Sequence[str] = (), more: Mapping[str, object] | None = None, *, seen: Path | None = None
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, Running]]:
+    """A process that runs, and its API. `seen` is its folder as this process sees it, if that is another path."""
+    process, line = await serve(folder, before, more)
     try:
         addresses = dict(word.split("=", 1) for word in line.split()[1:])
-        key = (folder / "dispatch" / "admin.key").read_text("ascii")
+        key = ((seen or folder) / "dispatch" / "admin.key").read_text("ascii")
         async with aiohttp.ClientSession() as http:
             url, node_url = f"http://{addresses['dispatch']}", f"ws://{addresses['client']}"
             yield process, Running(url, node_url, key, http)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import signal
 import threading
 import time
 from collections import Counter
@@ -21,13 +20,14 @@ from godwit.dispatch.channels.email.message import make_message
 from godwit.dispatch.channels.letter import Letter
 from godwit.dispatch.model import DeliveryKey, Shipment, Target
 from godwit.dispatch.part import DispatchPart
-from tests.dispatch.conftest import Running, running
+from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_policies import ANN, FAST, SANDBOX
-from tests.dispatch.test_process import served
 from tests.dispatch.test_webhook import LOOPBACK, endpoint, put_webhook, wait_for_state
 
 DEADLINE_S = 90
+LIMIT_MS = 1_000
+"""How long a body may take: much longer than one answer of the API does."""
 
 
 async def test_13_a_test_key_reaches_no_live_provider(tmp_path: Path, runtime: Path) -> None:
@@ -46,7 +46,7 @@ async def test_13_a_test_key_reaches_no_live_provider(tmp_path: Path, runtime: P
 
 
 async def test_16_a_slow_body_is_refused_and_delays_nobody(tmp_path: Path, runtime: Path) -> None:
-    limits = {"dispatch_limits": {"request_body_ms_max": 300}}
+    limits = {"dispatch_limits": {"request_body_ms_max": LIMIT_MS}}
     async with running(tmp_path, limits) as both, asyncio.timeout(DEADLINE_S):
         await both.api("PUT", "/v1/receivers/ann", {})
         host, _, port = both.url.removeprefix("http://").rpartition(":")
@@ -64,14 +64,18 @@ async def test_16_a_slow_body_is_refused_and_delays_nobody(tmp_path: Path, runti
         assert b'"code":4335' in body and b'"accepted":false' in body
         writer.close()
 
+        lines: list[bytes] = []
+
         async def drip() -> Any:
-            for number in range(8):
-                yield json.dumps({"id": f"user:{number}"}).encode() + b"\n"
-                await asyncio.sleep(0.1)  # longer than the limit together, and never that long between two
+            end_s = time.monotonic() + 2 * LIMIT_MS / 1_000
+            while time.monotonic() < end_s:  # longer than the limit together, and never that long between two
+                lines.append(json.dumps({"id": f"user:{len(lines)}"}).encode() + b"\n")
+                yield lines[-1]
+                assert (await both.api("GET", "/v1/receivers/ann"))[0] == 200
 
         headers = {"Authorization": f"Bearer {both.key}"}
         async with both.http.post(f"{both.url}/v1/receivers/import", data=drip(), headers=headers) as answer:
-            assert answer.status == 200 and (await answer.json())["lines"] == 8
+            assert answer.status == 200 and (await answer.json())["lines"] == len(lines)
 
 
 async def test_16_a_store_that_is_slow_is_not_the_fault_of_a_client(tmp_path: Path, runtime: Path) -> None:
@@ -107,8 +111,8 @@ async def test_16_a_path_that_only_looks_like_an_import_has_no_more_time(tmp_pat
         async def drip() -> Any:
             yield b'{"locale":'
             while True:
-                await asyncio.sleep(0.05)  # a byte now and then
-                yield b" "
+                yield b" "  # a byte now and then does not help
+                assert (await both.api("GET", "/health/ready"))[0] == 200
 
         headers = {"Authorization": f"Bearer {both.key}"}
         async with both.http.put(f"{both.url}/v1/receivers/import", data=drip(), headers=headers) as answer:
@@ -221,7 +225,7 @@ def _limit_pages(connection: Any, more: int) -> None:
 
 @pytest.mark.parametrize("shift_s", [86_400, -86_400])
 async def test_51_a_clock_that_jumps_a_day_loses_and_repeats_nothing(
-    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch, shift_s: int
+    tmp_path: Path, runtime: Path, wall_clock: WallClock, shift_s: int
 ) -> None:
     taken: Counter[str] = Counter()
 
@@ -229,50 +233,18 @@ async def test_51_a_clock_that_jumps_a_day_loses_and_repeats_nothing(
         taken[(await request.json())["data"]["notification"]] += 1
         return web.Response()
 
-    real = time.time_ns
     async with running(tmp_path, LOOPBACK) as both, endpoint(take) as url, asyncio.timeout(DEADLINE_S):
         await put_webhook(both, url)
         await both.api("PUT", "/v1/notifications/n1", ANN)
         await wait_for_state(both, "n1", "sent")
-        monkeypatch.setattr(time, "time_ns", lambda: real() + shift_s * 1_000_000_000)
+        wall_clock.move(shift_s)
         for name in ("n2", "n3"):
             assert (await both.api("PUT", f"/v1/notifications/{name}", ANN))[0] == 202
             await wait_for_state(both, name, "sent")
-        monkeypatch.undo()
+        wall_clock.move(-shift_s)
         await both.api("PUT", "/v1/notifications/n4", ANN)
         await wait_for_state(both, "n4", "sent")
     assert taken == {"n1": 1, "n2": 1, "n3": 1, "n4": 1}
-
-
-async def test_52_a_stopped_process_sends_nothing_twice_without_saying_so(tmp_path: Path) -> None:
-    """Stopped for longer than its leases (1 s) while sends are in flight and more wait."""
-    taken: Counter[str] = Counter()
-    unflagged: Counter[str] = Counter()
-    first, released = asyncio.Event(), asyncio.Event()
-
-    async def take(request: web.Request) -> web.Response:
-        event = await request.json()
-        name = event["data"]["notification"]
-        taken[name] += 1
-        unflagged[name] += not event.get("possibleduplicate", False)
-        first.set()
-        await released.wait()
-        return web.Response()
-
-    names = [f"n{number}" for number in range(30)]
-    async with endpoint(take) as url, asyncio.timeout(DEADLINE_S), served(tmp_path) as (process, both):
-        await put_webhook(both, url)
-        for name in names:
-            await both.api("PUT", f"/v1/notifications/{name}", ANN)
-        await first.wait()
-        process.send_signal(signal.SIGSTOP)
-        released.set()
-        await asyncio.sleep(2.5)  # the leases end by time
-        process.send_signal(signal.SIGCONT)
-        for name in names:
-            row = await wait_for_state(both, name, "sent")
-            assert taken[name] == 1 or row["possible_duplicate"], name
-    assert set(taken) == set(names) and max(unflagged.values()) == 1
 
 
 async def test_53_a_node_that_is_away_delays_no_channel_but_the_inbox_of_connected_clients(
