@@ -1,7 +1,7 @@
-"""The configuration: defaults ‹ TOML file ‹ GODWIT_PIPELINES_* environment ‹ flags, each value knowing where it came from.
+"""The configuration: defaults ‹ TOML file ‹ GODWIT_PIPELINES_* environment ‹ flags, with the source of each value.
 
-Owns loading and the errors about it; what can be set is settings.py's. Imports no Spark, so that a mistake is told at once.
-Invariant: the result is valid or ConfigInvalid was raised.
+Owns loading and its errors; settings.py owns what can be set. Imports no Spark, so that errors are reported at once. Invariant: the
+result is valid, or ConfigInvalid was raised.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def find_lake(config: Config) -> Path:
-    """The folder of the tables. Raises TableMissing where nobody has made it: what reads tables alone would find none to read."""
+    """The folder of the tables. Raises TableMissing if it does not exist."""
     folder = Path(config.lake.path).absolute()
     if not folder.is_dir():
         raise TableMissing(f"{folder} does not exist: run `godwit-pipelines run all` to create it")
@@ -44,7 +44,7 @@ def find_lake(config: Config) -> Path:
 
 
 def list_options() -> Iterator[tuple[str, Field[Any], Any]]:
-    """Every value that can be set, as `section.name`, with its field and default."""
+    """Every setting as `section.name`, with its field and default."""
     for section in fields(Config):
         if section.name != "sources":
             settings = getattr(Config(), section.name)
@@ -60,7 +60,9 @@ _BY_VARIABLE = {_PREFIX + key.replace(".", "_").upper(): key for key in _DEFAULT
 def load_config(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str] = MappingProxyType({})
 ) -> Config:
-    """The configuration of these sources; `flags` are texts by key, as `{"lake.path": "out"}`."""
+    """The configuration from a file, the environment and flags. `flags` has texts by key, such as `{"lake.path": "out"}`. Raises
+    ConfigInvalid.
+    """
     if file is None and environment.get(CONFIG_VARIABLE):
         file = Path(local_path(CONFIG_VARIABLE, environment[CONFIG_VARIABLE]))
     values: dict[str, tuple[Any, str]] = {}
@@ -80,7 +82,9 @@ def load_config(
 
 
 def check_keep_days(config: Config) -> None:
-    """Raises ConfigInvalid for a table that there is none of, or that has no days, and for what is no number of days."""
+    """Raises ConfigInvalid if `maintain.keep_days` names a table that does not exist or has no days, or if a value is not a number of
+    days.
+    """
     if not config.maintain.keep_days:
         return
     from .tables import TABLES
@@ -100,7 +104,7 @@ def check_keep_days(config: Config) -> None:
 
 
 def check_lake(config: Config) -> None:
-    """Raises ConfigInvalid for a folder that the tables' library takes for another one, or ends over."""
+    """Raises ConfigInvalid for a folder that the Delta library would misread or refuse."""
     folder = str(Path(config.lake.path).absolute())
     wrong = [letter for letter in folder if letter in _NOT_IN_A_LAKE or ord(letter) < 0x20]
     if wrong:
@@ -111,7 +115,7 @@ def check_lake(config: Config) -> None:
 
 
 def build_config(values: Mapping[str, tuple[Any, str]]) -> Config:
-    """The tree with these values, each a pair of value and source."""
+    """The configuration with these values, each given with its source."""
     config = Config(sources=MappingProxyType({key: source for key, (_, source) in values.items()}))
     for key, (value, _) in values.items():
         section, name = key.split(".")
@@ -120,7 +124,7 @@ def build_config(values: Mapping[str, tuple[Any, str]]) -> Config:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """A TOML file as it is."""
+    """The content of a TOML file."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -130,7 +134,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def flatten(table: Mapping[str, Any], source: str) -> Iterator[tuple[str, Any]]:
-    """A file's tables as `section.name` with their values; unknown ones are errors that name the nearest."""
+    """The values of a file as `section.name`. An unknown key is an error that suggests the nearest one."""
     sections = {key.split(".")[0] for key in _DEFAULTS}
     for section, content in table.items():
         if section not in sections or not isinstance(content, Mapping):
@@ -140,7 +144,7 @@ def flatten(table: Mapping[str, Any], source: str) -> Iterator[tuple[str, Any]]:
 
 
 def convert(key: str, value: Any, source: str) -> Any:
-    """The value as its option's type; texts come from the environment and flags, lists there are separated by commas."""
+    """The value in its setting's type. The environment and flags give text, with commas between the items of a list."""
     default, found = _DEFAULTS[key], _FIELDS[key]
     given = value
     if isinstance(default, tuple):
@@ -205,7 +209,7 @@ def _nearest(name: str, among: Mapping[str, Any] | set[str]) -> str:
 
 
 def describe_config() -> str:
-    """The reference page: every setting with its default, bounds, variable and meaning."""
+    """The reference page of the settings: default, bounds, variable and meaning of each."""
     lines = ["| setting | default | bounds | variable | meaning |", "|---|---|---|---|---|"]
     for key, found, default in list_options():
         low, high = found.metadata["low"], found.metadata["high"]

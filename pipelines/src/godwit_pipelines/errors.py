@@ -1,20 +1,20 @@
-"""Everything that the pipelines raise on purpose, with the exit code that the command gives it.
+"""Every error that the pipelines raise on purpose, with the exit code of the command.
 
 PipelineError
-├── ConfigInvalid     the operator's mistake: key, value, bound, hint; exit 2 before Spark starts
-├── JournalMissing    a journal that is not there, or whose rows were let go by retention; exit 3
-├── JournalBroken     a journal that cannot be read as its manifest says; exit 3
-├── JournalReplaced   a journal of which nobody can tell which rows were read; exit 3
-├── KafkaFailed       brokers, topics or records of Kafka that are not there; exit 3
-├── TableMissing      a table that no job has written yet; exit 4
+├── ConfigInvalid     a setting or option is not valid: key, value, bound, hint; exit 2, before Spark starts
+├── JournalMissing    a journal does not exist, or retention removed rows before they were read; exit 3
+├── JournalBroken     a journal does not match its manifest; exit 3
+├── JournalReplaced   a journal was replaced, and it is unknown which of its rows were read; exit 3
+├── KafkaFailed       Kafka cannot be reached, or topics or records do not exist; exit 3
+├── TableMissing      no job has written the table yet; exit 4
 ├── TableMismatch     a table has other columns, types or partitions than its reader or writer; exit 4
-├── TableBroken       a table of which a commit or a file was cut or damaged; exit 4
-├── CheckpointOlder   a checkpoint that is older than the table its query writes; exit 4
-├── CheckpointBroken  a checkpoint of which a file is missing, empty or cut; exit 4
-├── TableReplaced     a table that is not the one that a query has read so far; exit 4
-├── PublishFailed     a node refused what a job publishes, or could not be reached; exit 5
-├── DiskFailed        a file cannot be written or read: a full disk, no rights; exit 6
-├── SparkMissing      no Java to run Spark with, or no master that answers; exit 7
+├── TableBroken       a commit or file of a table is cut or damaged; exit 4
+├── CheckpointOlder   a checkpoint is older than the table that its query writes; exit 4
+├── CheckpointBroken  a file of a checkpoint is missing, empty or cut; exit 4
+├── TableReplaced     a table is not the one that a query has read so far; exit 4
+├── PublishFailed     the node refused a message, or could not be reached; exit 5
+├── DiskFailed        a file cannot be written or read: full disk, missing permission; exit 6
+├── SparkMissing      Java was not found, or the Spark master does not answer; exit 7
 └── LakeBusy          another process runs the job on the lake; exit 8
 """
 
@@ -33,13 +33,13 @@ STOPPED = "godwit-pipelines: stopped; the next run continues the unfinished work
 
 
 class PipelineError(Exception):
-    """The root: catch this to catch everything that the pipelines raise on purpose."""
+    """The base class. Catch it to catch every error that the pipelines raise on purpose."""
 
     exit_code = 1
 
 
 class ConfigInvalid(PipelineError):
-    """A configuration value that cannot be used: which, where it came from, what would be accepted, what to try."""
+    """A setting or option is not valid. The message has the key, its source, the value, what is expected, and a hint."""
 
     exit_code = 2
 
@@ -51,84 +51,84 @@ class ConfigInvalid(PipelineError):
 
 
 class JournalMissing(PipelineError):
-    """A journal, or a range of its rows, is not there."""
+    """A journal, or a range of its rows, does not exist."""
 
     exit_code = 3
 
 
 class JournalBroken(PipelineError):
-    """A journal is there and cannot be read as its manifest says."""
+    """A journal exists, but does not match its manifest."""
 
     exit_code = 3
 
 
 class JournalReplaced(PipelineError):
-    """Under a node's name there is another journal than was read, and nothing tells which of its rows were."""
+    """The journal of a node is another one than was read before, and it is unknown which of its rows were read."""
 
     exit_code = 3
 
 
 class KafkaFailed(PipelineError):
-    """Kafka cannot be read: no broker answers, a topic is not there, records were let go of before they were read."""
+    """Kafka cannot be read: no broker answers, a topic does not exist, or retention removed records before they were read."""
 
     exit_code = 3
 
 
 class TableMissing(PipelineError):
-    """No job has written the table yet; says which one does."""
+    """No job has written the table yet. The message names the job that does."""
 
     exit_code = 4
 
 
 class TableMismatch(PipelineError):
-    """A table has other columns, types or partitions than who reads or writes it; says both."""
+    """A table has other columns, types or partitions than its reader or writer expects. The message has both."""
 
     exit_code = 4
 
 
 class TableBroken(PipelineError):
-    """A table's log or one of its files cannot be read; says which, and what to do."""
+    """A table's log or one of its files cannot be read. The message names the file and the remedy."""
 
     exit_code = 4
 
 
 class CheckpointOlder(PipelineError):
-    """A checkpoint ends before a batch that the table of its query holds: it was put back from a copy."""
+    """A checkpoint ends before a batch that the query's table holds: it was restored from a copy."""
 
     exit_code = 4
 
 
 class CheckpointBroken(PipelineError):
-    """A checkpoint is not whole; says which file, and what to do."""
+    """A checkpoint is not complete. The message names the file and the remedy."""
 
     exit_code = 4
 
 
 class TableReplaced(PipelineError):
-    """Under a table's name there is another one than was read, or an older state of it."""
+    """A table is another one than the query has read so far, or an older state of it."""
 
     exit_code = 4
 
 
 class PublishFailed(PipelineError):
-    """A node refused a message for good, or could not be reached in the time given."""
+    """The node refused a message permanently, or could not be reached within the timeout."""
 
     exit_code = 5
 
 
 class DiskFailed(PipelineError):
-    """The system refused to write or read a file; says what it said."""
+    """The operating system refused to write or read a file. The message has its reason."""
 
     exit_code = 6
 
 
 class SparkMissing(PipelineError):
-    """Spark cannot begin: there is no Java, or the master does not answer."""
+    """Spark cannot start: Java was not found, or the master does not answer."""
 
     exit_code = 7
 
 
 class LakeBusy(PipelineError):
-    """Another process runs the job on the lake; both would write as one query."""
+    """Another process runs the job on the lake. Two would write as one query."""
 
     exit_code = 8

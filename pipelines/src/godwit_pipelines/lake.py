@@ -1,8 +1,7 @@
-"""The tables as the jobs see them: read as they stand, read as they grow, appended to, replaced, merged into.
+"""The tables as jobs use them: read, streamed, appended, replaced or merged.
 
-Owns names, places and formats; what a table holds is tables/'s, how rows get into its files is delta/'s. Invariant: what is
-appended through here is there once by (query, batch), what is merged changes nothing when it is merged again, and a table that is not
-there yet reads as an empty one of its schema.
+Owns names, paths and formats; tables/ owns what a table holds, delta/ how rows get into files. Invariant: rows appended here are in the
+table once for each (query, batch), and a repeated merge changes nothing. A table that does not exist yet reads as an empty one.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from .tables import DATE, TABLES, Table
 
 
 class Refused(NamedTuple):
-    """How many messages a node refused that were skipped, and why, of some."""
+    """Messages that a node refused and that were skipped: how many, and the reasons of some."""
 
     messages: int
     reasons: tuple[str, ...]
 
 
 class Lake:
-    """The tables under one folder, and the journals they come from."""
+    """The tables in one folder, and the journals that they come from."""
 
     def __init__(self, spark: SparkSession, config: Config) -> None:
         self.spark = spark
@@ -50,32 +49,32 @@ class Lake:
         self.folder = Path(config.lake.path).absolute()
 
     def path(self, name: str) -> str:
-        """The folder of a table, layer by layer."""
+        """The folder of a table, below the folder of its layer."""
         return str(self.folder.joinpath(*table_of(name).name.split(".")))
 
     def checkpoint(self, query: str) -> str:
-        """Where a query keeps its place. A query whose plan changes takes a new name: the sinks make reading again safe."""
+        """The checkpoint of a query. A query whose plan changes gets a new name; reading again is safe, because the sinks ignore repeated
+        batches.
+        """
         return str(checkpoints_of(self.config) / query)
 
     def journal(self, stream: str, where: str = "", **options: str) -> DataFrame:
-        """A stream of the journals as it stands, or the rows for which `where`, a condition in SQL, holds: files that cannot have such rows
-        are not read.
-        """
+        """A table of the journals as a batch. `where` is a condition in SQL; files without such rows are not read."""
         if where:
             options["where"] = find_bounds(self.spark, where)
         reader = self.spark.read.format("godwit").options(**{**self._journal_options(stream), **options})
         return reader.load().where(where) if where else reader.load()
 
     def journal_stream(self, stream: str, **options: str) -> DataFrame:
-        """A stream of the journals as it grows."""
+        """A table of the journals as a stream."""
         return self.spark.readStream.format("godwit").options(**{**self._journal_options(stream), **options}).load()
 
     def kafka_stream(self) -> DataFrame:
-        """Messages of the Kafka topics as they come, with the columns of the journal's `messages`."""
+        """Records of the Kafka topics as a stream, with the columns of the journal's `messages`."""
         return kafka_messages(self.spark, self.config.kafka, self.kafka_topics(), is_stream=True)
 
     def kafka_topics(self) -> dict[str, str]:
-        """The id of each topic of Kafka, which is another one when the topic is made again."""
+        """The ID of each Kafka topic. It changes if a topic is recreated."""
         return find_topics(self.spark, self.config.kafka)
 
     def _journal_options(self, stream: str) -> dict[str, str]:
@@ -95,34 +94,30 @@ class Lake:
         return delta.is_table(self.path(name))
 
     def read(self, name: str, *, is_partial: bool = False) -> DataFrame:
-        """A table as it stands; an empty one of its schema if no job has written it yet. `is_partial`: what is left of it, where files
-        are gone.
-        """
+        """A table as a batch; empty if no job has written it yet. `is_partial` ignores files that no longer exist."""
         delta.add_columns(self.path(name), table_of(name).schema)
         return delta.read_table(self.spark, self.path(name), table_of(name).schema, is_partial=is_partial)
 
     def stream(self, name: str, *, rows_per_batch: int = 0) -> DataFrame:
-        """A table as it grows: first what is there, then every row that is appended. Rows that are compacted do not come
-        again, and rows that are erased are not told.
-        """
+        """A table as a stream: first its rows, then every appended row. Compacted rows are not repeated, and erased rows are left out."""
         rows = rows_per_batch or self.config.journal.rows_per_batch
         delta.add_columns(self.path(name), table_of(name).schema)
         reader = self.spark.readStream.format("godwit_delta").schema(table_of(name).schema)
         return reader.option("path", self.path(name)).option("maxRowsPerBatch", str(rows)).load()
 
     def appending(self, name: str, frame: DataFrame) -> DataStreamWriter:
-        """A streaming frame on its way into a table, for `Run.start`: each batch exactly once."""
+        """Append a streaming frame to a table; pass the result to `Run.start`. Each batch is in the table once."""
         table = table_of(name)
         writer = shape(table, frame).writeStream.format("godwit_delta").outputMode("append")
         return writer.option("path", self.path(name)).option("partitions", ",".join(table.partitions))
 
     def landing(self, stream: str, frame: DataFrame) -> DataStreamWriter:
-        """Rows with the columns of a stream on their way into its bronze table; damaged rows go to the quarantine."""
+        """Append a streaming frame to the bronze table of its stream. Damaged rows go to the quarantine."""
         return self._landing(stream, shape(table_of(f"bronze.{stream}"), frame, FAULT))
 
     def landing_journal(self, stream: str, **options: str) -> DataStreamWriter:
-        """A stream of the journals on its way into its bronze table. Rows land as they were read, so the tasks that write read them: they
-        do not pass through Java, which is most of what landing would cost.
+        """Append a table of the journals to its bronze table. The tasks that write also read the rows, so that these do not pass through
+        Java, which would be most of the cost.
         """
         writer = self._landing(stream, self.journal_stream(stream, asTasks="true", **options))
         return writer.option("asTasks", "true").option("verify", str(self.config.journal.verify).lower())
@@ -134,17 +129,18 @@ class Lake:
         return writer.option("path", self.path(table.name)).option("partitions", ",".join(table.partitions))
 
     def publishing(self, frame: DataFrame) -> DataStreamWriter:
-        """A streaming frame on its way into subjects: columns subject, content, and if need be kind, key, reply_to, retain,
-        guaranteed. Each row is one message, however often its batch runs. Where rows come out of a shuffle, give them a
-        `key` or sort them within partitions: else a repeated batch may have them in another order.
+        """Publish a streaming frame; pass the result to `Run.start`. Columns: subject, content, and optionally kind, key, reply_to,
+        retain, guaranteed. Each row is one message, also if its batch is repeated. After a shuffle, give rows a `key` or sort them
+        within partitions: otherwise a repeated batch can have another order.
         """
         return (
             self._paced(frame).writeStream.format("godwit_publish").options(**self._node_options()).outputMode("append")
         )
 
     def publish(self, frame: DataFrame, *, app: str, batch: int = 0, skips_refused: bool = False) -> Refused:
-        """A batch frame into subjects, each row once per (app, batch): inside foreachBatch the query's name and the batch's id. Returns
-        what was refused for good: with `skips_refused` the rest is published all the same, else that ends it.
+        """Publish a batch frame, each row once for each (app, batch); in foreachBatch these are the query's name and the batch's ID. With
+        `skips_refused`, messages that the node refuses permanently are skipped and returned; otherwise the first one raises
+        PublishFailed.
         """
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder, "report.json")
@@ -171,34 +167,36 @@ class Lake:
         }
 
     def append(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
-        """A batch frame into a table, once per (app, batch) when these are given (from foreachBatch: query name, batch id)."""
+        """Append a batch frame to a table. With `app` and `batch` (in foreachBatch: query name and batch ID) a repeated call changes
+        nothing.
+        """
         delta.append(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)
 
     def replace(self, name: str, frame: DataFrame) -> None:
-        """A batch frame in place of all that a table holds, in one step: readers see the old rows or the new ones."""
+        """Replace all rows of a table in one commit. Readers see the old rows or the new ones."""
         delta.replace(self.path(name), shape(table_of(name), frame), table_of(name))
 
     def replace_since(self, name: str, frame: DataFrame, since: datetime) -> None:
-        """A batch frame in place of the rows whose day's time is `since` or later, in one step. The frame has none that is earlier."""
+        """Replace the rows of the days from `since` on in one commit. The frame must not have earlier rows."""
         delta.replace_since(self.path(name), shape(table_of(name), frame), table_of(name), since)
 
     def merge(self, name: str, frame: DataFrame, *, app: str = "", batch: int = -1) -> None:
-        """A batch frame into a table by its key: rows that are there are updated, others added. The same again changes nothing. From
-        foreachBatch with the query's id and the batch's (`Run.app`): a checkpoint that was put back ends it.
+        """Merge a batch frame into a table by the table's key: existing rows are updated, others added. A repeated merge changes nothing.
+        In foreachBatch give `app` (`Run.app`) and `batch`: then CheckpointOlder is raised if the checkpoint was restored from a copy.
         """
         delta.merge(self.path(name), shape(table_of(name), frame), table_of(name), app=app, batch=batch)
 
 
 def checkpoints_of(config: Config) -> Path:
-    """The folder of all queries' places."""
+    """The folder of all checkpoints."""
     given = config.lake.checkpoints
     return Path(given).absolute() if given else Path(config.lake.path).absolute() / "_checkpoints"
 
 
 @contextmanager
 def holding(config: Config, jobs: Iterable[str]) -> Iterator[None]:
-    """While the block lasts no other process runs these jobs on the lake; raises LakeBusy where one does. A process that is
-    killed holds nothing. Where files cannot be locked Spark finds out, in the midst of a batch.
+    """Hold the lock of these jobs on the lake while the block runs. Raises LakeBusy if another process holds one. The locks of a killed
+    process are released. If the file system has no locks, Spark notices a second process only when both write the same batch.
     """
     folder = Path(config.lake.path).resolve() / "_locks"  # of the lake, whatever folder the checkpoints are in
     with ExitStack() as held:
@@ -229,7 +227,7 @@ def table_of(name: str) -> Table:
 
 
 def shape(table: Table, frame: DataFrame, *more: str) -> DataFrame:
-    """The frame's columns as the table declares them: its contract. A missing column is an error of analysis."""
+    """The frame with the columns and types of the table. A missing column is an error of Spark's analysis."""
     columns = [
         # a list read from a file may hold nulls for all that Spark knows, and is not cast to one that may not
         F.col(field.name) if isinstance(field.dataType, ArrayType) else F.col(field.name).cast(field.dataType)

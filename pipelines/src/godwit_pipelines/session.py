@@ -1,7 +1,7 @@
-"""The only place where a Spark session is built.
+"""The only place that builds a Spark session.
 
-Owns the settings that everything here relies on: UTC, the push-down of filters, the checkpoint manager, the Python that
-workers run, the Java flags. Leaves what is read and written to source/, delta/ and publish/.
+Owns the settings that everything here relies on: UTC, filter push-down, the checkpoint manager, the workers' Python, the Java flags.
+Leaves what is read and written to source/, delta/ and publish/.
 """
 
 from __future__ import annotations
@@ -78,7 +78,12 @@ def build_session(
     life: Life = "stream",
     extra: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session as the jobs need it, sources and sinks registered."""
+    """Start a Spark session with the formats `godwit`, `godwit_delta` and `godwit_publish`.
+
+    `name` is the application's name in Spark. `life` chooses the Java flags: "once" for one run, "rounds" for repeated batches, "stream"
+    for continuous queries. `extra` has Spark settings that override `settings.conf`. Raises ConfigInvalid for a setting that is not
+    valid, and SparkMissing if Java or the master cannot be used.
+    """
     check_master(settings.master)
     check_conf(settings.conf)
     check_memory("spark.driver_memory", settings.driver_memory)
@@ -103,7 +108,7 @@ def build_session(
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for settings of Spark's with which rows would be lost, or be of another day, in silence."""
+    """Raises ConfigInvalid for Spark settings that would silently lose rows or move them to another day."""
     for key, value in conf.items():
         wanted = _FIXED.get(key.lower())
         if wanted is not None and value.lower() != wanted.lower():
@@ -117,7 +122,7 @@ def check_memory(key: str, text: str) -> None:
 
 
 def find_python(master: str) -> str:
-    """What workers run in: of a Spark on this machine that is the installed package, a Python that loads it compiled."""
+    """The Python that workers run: with the installed Spark package, on this machine, one that loads the package from compiled files."""
     package = Path(pyspark.__file__).parent
     is_packaged = Path(os.environ.get("SPARK_HOME") or package).resolve() == package.resolve()
     is_ours = master.startswith("local") and is_packaged and os.access(_PYTHON, os.X_OK)
@@ -125,8 +130,8 @@ def find_python(master: str) -> str:
 
 
 def ask_for_plain_messages(environment: MutableMapping[str, str]) -> None:
-    """What Java says of a refused file is looked for in what it raises: not in the user's language. All else of the locale stays, but
-    for one in which Java could not name every file.
+    """Set the language of Java's messages to English, because errors are recognized by their text. The rest of the locale stays, unless
+    Java could not name every file in it.
     """
     locale = environment.pop("LC_ALL", "")
     if locale:
@@ -138,7 +143,7 @@ def ask_for_plain_messages(environment: MutableMapping[str, str]) -> None:
 
 
 def spark_conf(settings: SparkSettings, life: Life = "stream") -> dict[str, str]:
-    """The settings of a session, by Spark's names."""
+    """The settings of a session, by their Spark names."""
     local = settings.master.startswith("local")
     java = [
         "-XX:-UsePerfData",
@@ -184,7 +189,7 @@ def quote_option(flag: str) -> str:
 
 
 def check_master(master: str) -> None:
-    """Raises ConfigInvalid for what is no master, SparkMissing for a cluster of Spark's own that does not answer."""
+    """Raises ConfigInvalid if `master` is not a Spark master, and SparkMissing if a standalone cluster does not answer."""
     if not _MASTER.fullmatch(master):
         raise ConfigInvalid("spark.master", master, "must be local[N], spark://HOST:PORT, k8s://URL or yarn")
     if master.startswith("spark://") and (why := find_unreachable("spark.master", master.removeprefix("spark://"))):
@@ -194,8 +199,8 @@ def check_master(master: str) -> None:
 
 
 def count_partitions(master: str) -> int:
-    """Partitions of a shuffle where none are given: on this machine one for each core, and not very many: a stream keeps files of its
-    own for each.
+    """Default number of partitions of a shuffle: one per core of this machine, with an upper bound, because a stream keeps files for
+    each.
     """
     local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
     if not local:
@@ -205,13 +210,13 @@ def count_partitions(master: str) -> int:
 
 
 def java_flags(java_options: str, life: Life) -> list[str]:
-    """The flags for a session's life; who has chosen a collector has chosen: Java takes no two."""
+    """Java flags for the session's life. If the user chose a garbage collector, ours is left out: Java accepts only one."""
     return [flag for flag in _JAVA_FLAGS[life] if not (_COLLECTOR.match(flag) and _COLLECTOR.search(java_options))]
 
 
 def check_java_options(java_options: str, life: Life) -> None:
-    """Raises ConfigInvalid for flags that Spark refuses, with all of its own usage, SparkMissing for those that Java does: of these
-    Spark would pass over some in silence. Where there is no Java nothing is said of its flags.
+    """Raises ConfigInvalid for flags that Spark refuses, and SparkMissing for flags that Java refuses. Spark would ignore some of these
+    silently. Without Java the flags are not checked.
     """
     if not java_options:
         return
@@ -233,13 +238,13 @@ def check_java_options(java_options: str, life: Life) -> None:
 
 
 def find_java() -> str:
-    """The Java that Spark begins with."""
+    """The Java that Spark starts."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin/java")) if home else shutil.which("java") or "java"
 
 
 def describe_java() -> str:
-    """What Spark found where it looks for Java, and does not begin with."""
+    """Why Spark cannot start the Java that it found."""
     home, java = os.environ.get("JAVA_HOME"), find_java()
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=_JAVA_S)

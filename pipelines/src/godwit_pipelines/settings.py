@@ -1,7 +1,7 @@
-"""The settings as typed sections: each value with its default, unit in its name, bounds and one sentence.
+"""The settings as typed sections: each value with its default, bounds and one sentence. Names end in their unit.
 
-Owns what can be set; where values come from (file, environment, flags) is config.py's. Pure. A job that needs settings of
-its own adds a section here and names it in Config.
+Owns what can be set; config.py owns where values come from (file, environment, flags). Pure. A job that needs settings of its own adds a
+section here and names it in Config.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def option(
     choices: tuple[str, ...] = (),
     secret: bool = False,
 ) -> Any:
-    """A value with its sentence and what it must be."""
+    """A setting: its default, one sentence about it, and its bounds or choices."""
     metadata = {"about": about, "low": low, "high": high, "choices": choices, "secret": secret}
     if isinstance(default, Mapping):
         return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
@@ -30,7 +30,7 @@ def option(
 
 @dataclass(frozen=True)
 class JournalSettings:
-    """Where the journals are, and how much of them is taken at once."""
+    """Where the journals are, and how many rows are read at once."""
 
     paths: tuple[str, ...] = option((), "Data directories of nodes (or their journals); each can be a glob.")
     rows_per_batch: int = option(
@@ -43,7 +43,7 @@ class JournalSettings:
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """Where the tables are."""
+    """Where the tables and checkpoints are."""
 
     path: str = option(
         "lake",
@@ -54,7 +54,7 @@ class LakeSettings:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """The session."""
+    """The Spark session: master, memory, Java and additional Spark settings."""
 
     master: str = option("local[*]", "local[N], local[*], or spark://HOST:PORT of a cluster.")
     driver_memory: str = option("1g", "Memory of the driver's Java heap.")
@@ -90,7 +90,7 @@ class NodeSettings:
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """Messages that come from Kafka beside, or in place of, those of journals."""
+    """Kafka topics to land, in addition to the journals or in place of them."""
 
     servers: str = option("", "HOST:PORT of brokers, separated by commas.")
     topics: tuple[str, ...] = option((), "Topics whose records are landed as messages.")
@@ -101,7 +101,7 @@ class KafkaSettings:
 
 @dataclass(frozen=True)
 class MetricsSettings:
-    """What the streaming queries say of themselves, as OpenMetrics."""
+    """Where the metrics of running jobs are published, as OpenMetrics."""
 
     address: str = option("", "HOST:PORT that answers /metrics while a job runs; empty: none.")
     file: str = option("", "File that is rewritten after every batch; empty: none.")
@@ -109,7 +109,7 @@ class MetricsSettings:
 
 @dataclass(frozen=True)
 class MaintainSettings:
-    """Keeping tables small and lawful."""
+    """When files are compacted and removed, and how long rows are kept."""
 
     compact_files_min: int = option(8, "Number of small files from which a day is compacted.", low=2, high=100_000)
     compact_bytes: int = option(
@@ -123,7 +123,7 @@ class MaintainSettings:
 
 @dataclass(frozen=True)
 class Config:
-    """All settings; `sources` says where each that is not a default came from."""
+    """All settings. `sources` has the source of each value that is not the default."""
 
     journal: JournalSettings = field(default_factory=JournalSettings)
     lake: LakeSettings = field(default_factory=LakeSettings)

@@ -1,4 +1,4 @@
-"""Shows rows of a table on a terminal, without Spark: Arrow reads the live files."""
+"""Shows rows of a table on a terminal without Spark: Arrow reads the live files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMN = 12  # narrower columns cannot be read: then each row is shown downward
 
 
 def show_table(table: Table, config: Config, console: Console, rows: int, where: str, as_json: bool) -> None:
-    """The newest rows, those with the latest time first where the table has one."""
+    """The newest rows. If the table has a time, those with the latest time come first."""
     path = str(Path(config.lake.path).absolute().joinpath(*table.name.split(".")))
     if not is_table(path):
         told = f" {table.told}" if table.told else ""
@@ -59,7 +59,7 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
 
 
 def list_downwards(console: Console, name: str, about: str, facts: dict[str, str]) -> None:
-    """A name, its sentence, and a line for each fact: lists that a narrow terminal can hold."""
+    """A name, its sentence, and a line for each fact: a list that fits a narrow terminal."""
     console.print(f"[bold]{escape(name)}[/bold]: {escape(about)}", highlight=False)
     for key, value in facts.items():
         if value:
@@ -69,7 +69,7 @@ def list_downwards(console: Console, name: str, about: str, facts: dict[str, str
 
 
 def select(path: str, table: Table, rows: int, where: str) -> pa.Table:
-    """The newest rows for which the condition holds. Where it takes bytes for text and some are none, it holds for none of these."""
+    """The newest rows that match the condition. If it treats bytes as text, rows whose bytes are not text do not match."""
     source = open_table(path)
     try:
         return run_query(source, table, "shown", "*", rows, where)
@@ -109,7 +109,7 @@ def as_texts(source: DeltaTable) -> tuple[str, str]:
 
 
 def plain(value: Any) -> str:
-    """What JSON does not know."""
+    """The JSON form of a value that JSON does not know."""
     if isinstance(value, date | datetime):
         return value.isoformat()
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

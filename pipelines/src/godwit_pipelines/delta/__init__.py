@@ -1,6 +1,6 @@
-"""Tables in the open Delta format without Java connectors: written exactly once, read as they stand and as they grow.
+"""Delta tables without Java connectors: written exactly once, read as a batch and as a stream.
 
-Owns files and commits; which tables there are is tables/'s. Only plain Delta is written, so that any reader of the format will do.
+Owns files and commits; tables/ owns which tables exist. Only plain Delta is written, so that any reader of the format works.
 """
 
 from .commits import add_columns, is_table

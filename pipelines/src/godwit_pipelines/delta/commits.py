@@ -1,7 +1,7 @@
-"""Commits to a table's log: files become its rows, once for each (query, batch).
+"""Commits to a table's log. They make files part of the table, once for each (query, batch).
 
-Owns the transaction: an identifier of the query and the number of the batch stand in the log beside the files, so that a batch that
-is written again after a crash is known. Invariant: after a commit the batch is in the table once, and files that lost are removed.
+Owns the transaction: the log keeps the query's ID and the batch number with the files, so that a batch that is written again after a
+crash is recognized. Invariant: after a commit the batch is in the table once, and the files of a refused repeat are removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_table(path: str) -> bool:
 
 
 def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> DeltaTable:
-    """The table; made if it is not there, given the columns that its schema has gained. Raises TableMismatch where rows of this
+    """Open a table. Create it if it does not exist, and add the columns that its schema has gained. Raises TableMismatch if rows of this
     schema would make it unreadable.
     """
     wanted, partitions = delta_schema(schema), tuple(partitions)
@@ -54,13 +54,15 @@ def open_or_create(path: str, schema: StructType, partitions: Iterable[str]) -> 
 
 
 def add_columns(path: str, schema: StructType) -> None:
-    """Give a table of ours the columns that its schema has gained since it was made, before anybody reads them."""
+    """Add to a table the columns that its schema has gained. Call it before the table is read."""
     if is_table(path) and (gained := check_table(open_table(path), path, delta_schema(schema))):
         open_table(path).alter.add_columns(gained)
 
 
 def check_table(table: DeltaTable, path: str, wanted: Schema) -> list[Field]:
-    """The columns that the table does not have. Raises TableMismatch where it holds others of these names, or needs what we lack."""
+    """The columns that the table lacks. Raises TableMismatch if it has a column with another type, or needs a reader feature that we
+    lack.
+    """
     needed = table.protocol().reader_features or []
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     if unknown := sorted(set(needed) - _READER_FEATURES) or ([f"columnMapping {mode}"] if mode != "none" else []):
@@ -69,7 +71,7 @@ def check_table(table: DeltaTable, path: str, wanted: Schema) -> list[Field]:
 
 
 def check_fit(table: DeltaTable, path: str, wanted: Schema, partitions: tuple[str, ...]) -> list[Field]:
-    """The columns that the table would gain by rows of this schema. Raises TableMismatch where they would make it unreadable."""
+    """The columns that the table would gain. Raises TableMismatch if rows of this schema would make it unreadable."""
     gained = check_table(table, path, wanted)
     there = tuple(table.metadata().partition_columns)
     if there != partitions:
@@ -89,8 +91,8 @@ def is_committed(table: DeltaTable, app: str, batch: int) -> bool:
 
 
 def is_repeated(table: DeltaTable, path: str, app: str, batch: int, ranges: str = "") -> bool:
-    """Whether the table has a batch. Raises CheckpointOlder where it has a later one of the query, or other rows of this one: its
-    checkpoint was put back.
+    """Whether the table has this batch. Raises CheckpointOlder if it has a later batch of the query, or other rows of this batch: then
+    the checkpoint was restored from a copy.
     """
     done = table.transaction_version(app)
     if done is None or done < batch:
@@ -109,7 +111,9 @@ def is_repeated(table: DeltaTable, path: str, app: str, batch: int, ranges: str 
 
 
 def check_batch(app: str, batch: int) -> None:
-    """A write that may be repeated is known by both; by one alone it would be taken for one that was made before, and write nothing."""
+    """Raises ConfigInvalid unless `app` and `batch` are given together: with one alone a write would look like a repeat and write
+    nothing.
+    """
     if bool(app) != (batch >= 0):
         raise ConfigInvalid("batch", batch, f"does not fit app={app!r}: give both, a batch of 0 or more, or neither")
 
@@ -131,8 +135,8 @@ def commit_files(
     overwrite: bool = False,
     ranges: str = "",
 ) -> bool:
-    """Make the files the table's; returns whether they were not yet. Files of a batch that is in the table already are removed. `ranges`:
-    of which rows of the journals they are, as log.py says it.
+    """Make files part of the table; returns whether they were new. The files of a batch that the table already has are removed. `ranges`
+    names the rows of the journals that they hold, in the form of log.py.
     """
     check_batch(app, batch)
     before = open_table(path).version() if is_table(path) else -1

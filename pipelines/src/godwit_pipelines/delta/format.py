@@ -1,11 +1,11 @@
-"""The format `godwit_delta`: Spark writes a table exactly once, in batch and as a stream, and reads it as it grows.
+"""The format `godwit_delta`: Spark writes a Delta table exactly once, in batch and as a stream, and reads it as a stream.
 
-Options: path; partitions (columns, separated by commas); app and batch (of a batch write that may be repeated); quarantine (another
-table, for rows whose `fault` is not null) and stream (what it calls them); asTasks (true: what comes are ranges of that stream
-of the journals, as its bronze table takes them, and their rows are read here) and verify; maxRowsPerBatch (reading).
+Options: path · partitions: columns, separated by commas · app and batch: of a batch write that may be repeated · quarantine: another
+table, for rows whose `fault` is not null · stream: the name that the quarantine gives these rows · asTasks: true if the frame has ranges
+of that stream of the journals; the rows are read here · verify: check the rows' checksums · maxRowsPerBatch: when reading.
 
-Owns what Spark asks of a format; files are files.py's,
-the log commits.py's and tail.py's. Invariant: a batch of a query is in the table once, however often Spark runs it.
+Owns what Spark asks of a format; files.py owns the files, commits.py and tail.py the log. Invariant: a batch of a query is in the table
+once, however often Spark runs it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .tail import TailReader
 
 @dataclass
 class FilesWritten(WriterCommitMessage):
-    """What a task tells the driver: the files it wrote, by the table's path, and which query it worked for."""
+    """The message of a task to the driver: the files that it wrote, by table, and its query."""
 
     query: str
     files: dict[str, list[Written]]
@@ -51,7 +51,7 @@ class FilesWritten(WriterCommitMessage):
 
 
 class DeltaFormat(DataSource):
-    """`godwit_delta`, as session.register_all makes it known."""
+    """The format `godwit_delta`; session.register_all registers it."""
 
     @classmethod
     def name(cls) -> str:
@@ -71,7 +71,7 @@ class DeltaFormat(DataSource):
 
 
 class Target:
-    """Where rows go, checked before anything is written."""
+    """The destination of rows, checked before anything is written."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, is_stream: bool = False) -> None:
         self.is_stream = is_stream
@@ -150,7 +150,7 @@ class Target:
 
 
 def files_of(messages: list[WriterCommitMessage | None], path: str) -> tuple[str, list[Written]]:
-    """What the tasks of a batch wrote for a table, and for which query."""
+    """The files that the tasks of a batch wrote for a table, and the query."""
     told = [message for message in messages if isinstance(message, FilesWritten)]
     return (told[0].query if told else ""), [each for message in told for each in message.files.get(path, [])]
 

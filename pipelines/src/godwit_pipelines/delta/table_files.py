@@ -1,7 +1,7 @@
-"""A table as it stands: its live files, read by Spark's own Parquet reader.
+"""Reads a table as it is now: its live files, with Spark's own Parquet reader.
 
-Owns which files those are. Invariants: a read sees one version of the table, whatever is written meanwhile; the values of its partition
-columns are those that its log holds, whatever its folders are called; a column that the table does not have is an error.
+Owns which files these are. Invariants: a read sees one version of the table, also while others write; partition values come from the log,
+never from the names of folders; a column that the table does not have is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Values = tuple[tuple[str, str | None], ...]
 
 
 def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial: bool = False) -> DataFrame:
-    """The rows of a table; none of its columns if it is not there. `is_partial`: without the files that are gone, which else is an
+    """The rows of a table; an empty frame if it does not exist. `is_partial` ignores files that no longer exist, which is otherwise an
     error. Raises TableMismatch for a column that the table does not have.
     """
     if not is_table(path):
@@ -54,20 +54,18 @@ def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial
 
 
 def check_readable(table: DeltaTable, path: str, schema: StructType) -> None:
-    """Raises TableMismatch where the table has no column of a name that is to be read, or one of another type. A file of it may lack one
-    that it was given later; its rows have null there.
-    """
+    """Raises TableMismatch if the table lacks a requested column, or has it with another type. A file may lack it: its rows are null."""
     if missing := check_table(table, path, delta_schema(schema)):
         raise TableMismatch(f"{path}: has no column {told(missing)}; it has {told(table.schema().fields)}")
 
 
 def is_by_folder(file: dict[str, Any]) -> bool:
-    """Whether a file of `live_files` lies in the folder whose name says its values, and no other: then Spark reads them from there."""
+    """Whether a live file is in a folder whose name has its partition values and no others, from which Spark can read them."""
     return str(PurePosixPath(name_of(file)).parent) == (folder_of(dict(values_of(file))) or ".")
 
 
 def values_of(file: dict[str, Any]) -> Values:
-    """The values of the partition columns of a file of `live_files`."""
+    """The partition values of a live file."""
     named = {name.removeprefix("partition."): value for name, value in file.items() if name.startswith("partition.")}
     return tuple((name, value_text(name, value) if value != "" else None) for name, value in named.items())
 
@@ -96,33 +94,33 @@ def _value(field: StructField, values: dict[str, str | None]) -> Any:
 
 
 def file_paths(path: str) -> list[str]:
-    """Where the live files are."""
+    """The paths of the live files."""
     return [str(path_of(path, file)) for file in live_files(path)]
 
 
 def path_of(path: str, file: dict[str, Any]) -> Path:
-    """Where a file of `live_files` is, as the system names it."""
+    """The path of a live file in the file system."""
     return Path(path, name_of(file))
 
 
 def name_of(file: dict[str, Any]) -> str:
-    """The path of a file of `live_files` within its table, as the system names it: in the log it is encoded, as a part of an address."""
+    """The path of a live file within its table. The log has it percent-encoded."""
     return unquote(file["path"])
 
 
 def is_there(path: str, file: dict[str, Any]) -> bool:
-    """Whether a file of `live_files` is in the table's folder, and as long as the log says: of one that was cut no row can be read."""
+    """Whether a live file exists and has the length that the log says. A file that was cut has no readable row."""
     return size_of(path, file) == int(file["size_bytes"])
 
 
 def size_of(path: str, file: dict[str, Any]) -> int | None:
-    """The length of a file of `live_files`; None where it is not there."""
+    """The length of a live file in bytes; None if it does not exist."""
     found = path_of(path, file)
     return found.stat().st_size if found.is_file() else None
 
 
 def check_sizes(path: str, files: Sequence[dict[str, Any]]) -> None:
-    """Raises TableBroken for a file of another length than the log says. Spark reads an empty one as if it had no rows."""
+    """Raises TableBroken for a file whose length differs from the log. Spark would read an empty file as one without rows."""
     for file in files:
         size = size_of(path, file)
         if size is not None and size != file["size_bytes"]:
@@ -133,7 +131,7 @@ def check_sizes(path: str, files: Sequence[dict[str, Any]]) -> None:
 
 
 def live_files(path: str, *, version: int | None = None) -> list[dict[str, Any]]:
-    """What the log knows of each live file: path, size_bytes, num_records, min.COLUMN, max.COLUMN, partition.COLUMN."""
+    """The live files as the log has them: path, size_bytes, num_records, min.COLUMN, max.COLUMN, partition.COLUMN."""
     if not is_table(path):
         return []
     actions = open_table(path, version=version).get_add_actions(flatten=True)

@@ -1,6 +1,6 @@
-"""Batch frames into tables: appended, in place of all rows, or merged by key.
+"""Writes batch frames into tables: appended, in place of rows, or merged by key.
 
-Owns what a job of batches and a foreachBatch need; streams write through the format itself.
+Owns what batch jobs and foreachBatch need; streams write through the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .log import open_table
 
 
 def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
-    """Rows added, once per (app, batch) where these are given."""
+    """Append rows. With `app` and `batch` a repeated call changes nothing."""
     check_batch(app, batch)
     if app and is_table(path) and is_repeated(open_table(path), path, app, batch):
         return
@@ -31,13 +31,13 @@ def append(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: i
 
 
 def replace(path: str, frame: DataFrame, table: Table) -> None:
-    """All rows replaced in one commit."""
+    """Replace all rows in one commit."""
     writer = frame.write.format("godwit_delta").mode("overwrite").option("path", path)
     writer.option("partitions", ",".join(table.partitions)).save()
 
 
 def replace_since(path: str, frame: DataFrame, table: Table, since: datetime) -> None:
-    """The rows whose `day` is `since` or later replaced in one commit. The frame comes to the driver, as in `merge`."""
+    """Replace the rows whose `day` is `since` or later in one commit. The frame is collected to the driver, as in `merge`."""
     rows = frame.toArrow().cast(arrow_schema(table.schema))
     there = open_or_create(path, table.schema, table.partitions)
     at = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -53,8 +53,8 @@ def replace_since(path: str, frame: DataFrame, table: Table, since: datetime) ->
 
 
 def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: int = -1) -> None:
-    """Rows updated by the table's key, or added. The frame comes to the driver: for aggregates, not for history. A batch that is done again
-    is merged again; where the table holds a later one of `app`, CheckpointOlder is raised.
+    """Update rows by the table's key, and add new ones. The frame is collected to the driver: use it for aggregates, not for history. A
+    repeated batch is merged again. Raises CheckpointOlder if the table has a later batch of `app`.
     """
     check_batch(app, batch)
     rows = frame.toArrow().cast(arrow_schema(table.schema))
@@ -76,7 +76,7 @@ def merge(path: str, frame: DataFrame, table: Table, *, app: str = "", batch: in
 
 
 def write_rows(path: str, rows: pa.Table, table: Table, *, app: str = "", batch: int = -1) -> None:
-    """A few rows that are already here, as a report's, appended without Spark."""
+    """Append a few rows that are in memory, such as a report's, without Spark."""
     files = write_files(rows.to_batches(), Path(path), arrow_schema(table.schema), table.partitions)
     if files:
         commit_files(path, table.schema, table.partitions, files, app=app, batch=batch)

@@ -1,4 +1,4 @@
-"""Every job by its name, in the order in which one builds on the other. A job is a module here that has a `JOB`."""
+"""Every job by its name, each after the jobs whose tables it reads. A job is a module in this folder with a `JOB`."""
 
 from __future__ import annotations
 

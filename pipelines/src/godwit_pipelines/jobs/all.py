@@ -1,5 +1,5 @@
-"""`all`: everything that the report is made of, one job after the other in one session. For a node of one's own and
-for trying it out; in operation the jobs run by themselves, each as often as it needs.
+"""`all`: runs every job that the report needs, one after the other in one session. It is meant for a first look; in production each job
+runs on its own, at its own interval.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _JOBS = (land.JOB, reconcile.JOB, audit.JOB, delivery.JOB, sessions.JOB, usage.J
 
 
 def run(run: Run) -> Outcome:
-    """Each to its end, in order, until somebody asks to end."""
+    """Run each job to its end, in order, until a stop is requested."""
     texts, found = [], 0
     for number, job in enumerate(_JOBS, 1):
         if run.is_asked():

@@ -1,9 +1,8 @@
-"""`audit`: what was published against what was handed over. Ends with 1 where something is wrong that nobody was
-told of.
+"""`audit`: compares deliveries with published messages. Exits with code 1 if it finds a fault that was not reported to the client.
 
-It looks at whole subscriptions, so it works on the tables as they stand, again and again if it is told to go on. What it is told to
-leave out (since) it leaves out by whole subscriptions and hours: its three tables then say the same of all that they name. Each is
-replaced in one step, all side by side: a run that is killed between may leave them of two audits, until the next.
+It judges whole subscriptions, so it reads the tables as they are, in each round again. With `since` it leaves out whole subscriptions and
+hours, so that its three tables agree. Each table is replaced in one commit, all at the same time: if a run is killed in between, they can
+be of two audits until the next.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _STREAMS = ("deliveries", "messages", "access", "runs")
 
 
 def run(run: Run) -> Outcome:
-    """Judge all that has landed, or the hours from --option since=TIME on."""
+    """Judge all deliveries that have landed, or those from --option since=TIME on."""
     lake, since = run.lake, time_of(run.options, "since")
     damaged = damaged_ranges(lake, "messages")
     if lake.exists("bronze.deliveries") and not lake.exists("bronze.messages") and not has_landed_none(lake, damaged):
@@ -78,7 +77,7 @@ def run(run: Run) -> Outcome:
 
 
 def tell_newest(deliveries: DataFrame, since: datetime) -> str:
-    """Of when the last delivery is, where that is before the time; nothing where there is none at all."""
+    """A sentence with the time of the last delivery if it is before `since`; otherwise empty."""
     newest = collect(deliveries.agg(F.max("time").alias("time")))[0]["time"]
     if not newest or newest >= since:
         return ""
@@ -87,14 +86,16 @@ def tell_newest(deliveries: DataFrame, since: datetime) -> str:
 
 
 def look_for_torn(lake: Lake) -> DataFrame | None:
-    """What has not landed, of tables as they are: they lack nothing for what an audit leaves out."""
+    """Where rows of `deliveries` or `access` are missing. The whole tables are read, so that rows which the audit leaves out do not look
+    missing.
+    """
     deliveries, access = (lake.read(f"bronze.{stream}") for stream in _TEARING)
     erased = (erased_ranges(lake, stream) for stream in _TEARING)
     return find_torn(deliveries, access, lake.read("bronze.runs"), *erased)
 
 
 def has_landed_none(lake: Lake, damaged: Mapping[tuple[str, str], Sequence[Range]]) -> bool:
-    """Whether `land` has come past no message that should be in a table: each is in quarantine, or cannot be read yet."""
+    """Whether every message that `land` has passed is in quarantine or cannot be read yet. Then bronze.messages need not exist."""
     checkpoint = Path(lake.checkpoint("land-messages"))
     if not checkpoint.is_dir():
         return False
@@ -106,7 +107,7 @@ def has_landed_none(lake: Lake, damaged: Mapping[tuple[str, str], Sequence[Range
 
 
 def sum_up(verdict: DataFrame) -> Outcome:
-    """The verdict in a sentence."""
+    """The verdict in one sentence."""
     sums = verdict.selectExpr(
         *(
             "coalesce(sum(messages), 0L) as messages",
@@ -142,13 +143,15 @@ def sum_up(verdict: DataFrame) -> Outcome:
 
 
 def tell_declared(told: int, excused: int) -> str:
-    """What was not in order, and is no fault."""
+    """The end of the sentence: messages that were missing without being a fault, because a gap reported them or the journal explains
+    them.
+    """
     said = f"; {counted(told, 'missing message')} reported to clients" if told else ""
     return said + (f"; {counted(excused, 'message')} {_EXCUSED}" if excused else "")
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a time that is none."""
+    """Raises ConfigInvalid if `since` is not a time."""
     time_of(options, "since")
 
 

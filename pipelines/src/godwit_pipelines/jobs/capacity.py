@@ -1,4 +1,4 @@
-"""`capacity`: what a node's work costs, when there is most of it, and how many nodes a load would take."""
+"""`capacity`: what a node's work costs, when load is highest, and how many nodes a given load needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COUNT_MAX = 1_000_000_000
 
 
 def run(run: Run) -> Outcome:
-    """Fit what the statistics say, and answer --option connections=… deliveries=… cores=… memory_gb=…"""
+    """Fit a model to the statistics, and answer --option connections=… deliveries=… cores=… memory_gb=…"""
     minutes = loads(run.lake.read("bronze.stats")).persist()
     try:
         run.lake.replace("gold.capacity", fit_costs(minutes))
@@ -37,7 +37,7 @@ def run(run: Run) -> Outcome:
 
 
 def load_of(options: Mapping[str, str]) -> tuple[int, int]:
-    """Connections and deliveries a second."""
+    """Connections, and deliveries per second."""
     connections, deliveries = (int(number_of(options, name, 0, 0, _COUNT_MAX)) for name in _LOAD)
     return connections, deliveries
 
@@ -49,7 +49,9 @@ def node_of(options: Mapping[str, str]) -> tuple[float, int]:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a load or a node that cannot be, and for half a load: a node is filled by the one or by the other."""
+    """Raises ConfigInvalid for a load or node that is not valid, or for only one half of a load: connections and deliveries are both
+    needed.
+    """
     load_of(options)
     node_of(options)
     missing = [name for name in _LOAD if name not in options]

@@ -1,4 +1,4 @@
-"""`delivery`: how much was delivered of what, how fast, to how many, and how fast the error budgets burn."""
+"""`delivery`: deliveries by window: how many, how fast, to how many subscribers, and how fast error budgets are used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDER = (*(f"gold.delivery_{name}" for name in list(WIDTHS)[1:]), "gold.slo")
 
 
 def run(run: Run) -> Outcome:
-    """Windows of ten seconds from the streams; wider ones from the table, where it changed."""
+    """Fill windows of ten seconds from the streams, and wider windows from that table where it changed."""
     deliveries, latency = (run.lake.stream(f"bronze.{stream}") for stream in ("deliveries", "latency"))
     windows = delivery_windows(deliveries, latency, may_repeat=False)  # the tables hold each row once
     merge_stream(run, windows, "gold.delivery_10s", _QUERY, lambda rows, batch: widen(run, rows, batch), also=_WIDER)
@@ -30,8 +30,9 @@ def run(run: Run) -> Outcome:
 
 
 def widen(run: Run, changed: DataFrame, batch: int) -> None:
-    """Everything that is made of the ten-second windows, from the first to the last that changed. Each table keeps the batch, so that one
-    that was removed or put back from a copy is noticed: only what changes is merged, and all else would be missing in it.
+    """Fill every table that is made of the ten-second windows, from the first to the last that changed. Each table keeps the batch
+    number, so that a table that was removed or restored from a copy is noticed: only changes are merged, so everything else would be
+    missing in it.
     """
     done: dict[str, Any] = {"app": run.app(_QUERY), "batch": batch}
     first, last = changed.agg(F.min("window_start"), F.max("window_start")).first() or (None, None)
@@ -52,13 +53,13 @@ def widen(run: Run, changed: DataFrame, batch: int) -> None:
 
 
 def goal_of(options: Mapping[str, str]) -> tuple[int, float]:
-    """Within how many microseconds a delivery is good, and which share of them is to be."""
+    """The goal: the latency in microseconds up to which a delivery is good, and the share that must be good."""
     target_us = int(number_of(options, "target_us", 65_536, 1, 1_000_000_000))
     return target_us, number_of(options, "objective", 0.999, 0, 0.999999)
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a goal that cannot be: of all deliveries none may be bad, and no budget is left to burn."""
+    """Raises ConfigInvalid for a goal that is not valid: if every delivery must be good, no error budget is left."""
     goal_of(options)
     check_forget(options)
 

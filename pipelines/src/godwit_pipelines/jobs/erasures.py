@@ -1,8 +1,8 @@
-"""Which rows of the journals were erased from the bronze tables: nobody calls them missing, and none of them lands again.
+"""Records which rows of the journals were erased from the bronze tables, so that they are not reported as missing and do not land again.
 
-Owns ops.erased, by offsets, and of messages by arrivals, which name nobody. Invariant: ranges are written down before their rows are taken
-out, and count if and only if these are: the commit that takes them out bears the erasure's name, and ops.erasures keeps it,
-should the table go.
+Owns ops.erased, by offsets, and for messages also by arrivals; it names nobody. Invariant: ranges are recorded before their rows are
+removed, and count only if the rows were removed: the commit that removes them bears the erasure's name, and ops.erasures keeps it if the
+table is deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MESSAGES = "bronze.messages"
 
 
 def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
-    """Writes down which rows of the journals are about to be taken out of a table; of tables that hold none, nothing."""
+    """Record which rows of the journals are about to be removed from a table. Does nothing for tables without such rows."""
     erased = TABLES["ops.erased"]
 
     def note(rows: pa.Table) -> str:
@@ -76,8 +76,8 @@ def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
 
 
 def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) -> list[dict[str, object]]:
-    """The rows of ops.erasures for what was taken out of a table and is not proven yet: by this run, or by one that was cut short
-    after it. Where nothing of the person was noted, how many rows were removed.
+    """The rows of ops.erasures for removals that are not recorded there yet, from this run or one that was interrupted. If no offsets
+    were recorded, they have the number of rows.
     """
     rows = list_unproven(lake, table, now)
     if not any(row["person"] == person for row in rows):
@@ -100,7 +100,7 @@ def list_unproven(lake: Lake, table: Table, now: datetime) -> list[dict[str, obj
 
 
 def erased_ranges(lake: Lake, stream: str) -> dict[str, dict[str, list[Range]]]:
-    """The offsets of a stream whose rows were erased, by node and run. Of an older version's erasures no run is known: they have none."""
+    """The erased offsets of a stream, by node and run. Erasures of an older version have no run."""
     found: dict[str, dict[str, list[Range]]] = {}
     for row in noted_rows(lake, stream).select(["node", "run", "first", "next"]).to_pylist():
         found.setdefault(row["node"], {}).setdefault(row["run"] or "", []).append((row["first"], row["next"]))
@@ -108,7 +108,7 @@ def erased_ranges(lake: Lake, stream: str) -> dict[str, dict[str, list[Range]]]:
 
 
 def noted_rows(lake: Lake, stream: str) -> pa.Table:
-    """What ops.erased has of a stream, where the rows are out."""
+    """The rows of ops.erased for a stream whose removal was committed."""
     noted = rows_of(lake, "ops.erased")
     noted = noted.filter(pc.equal(noted.column("stream"), stream))
     if not noted.num_rows:
@@ -123,8 +123,8 @@ def noted_rows(lake: Lake, stream: str) -> pa.Table:
 
 
 def erased_arrivals(lake: Lake) -> tuple[DataFrame | None, int]:
-    """Where the messages stood that were erased, as the audit looks at them: `node`, `run`, `epoch`, `journal_offset` and `arrival` of the
-    first of successive ones, and how many `rows`; None where none were. And of how many nobody knows where they stood.
+    """The ranges of erased messages for the audit, and the number of erased messages without a known range. A range has `node`, `run`,
+    `epoch`, `journal_offset` and `arrival` of its first message, and `rows`. None if no message was erased.
     """
     noted = noted_rows(lake, "messages")
     noted = noted.filter(pc.equal(noted.column("table_name"), _MESSAGES))
@@ -137,7 +137,7 @@ def erased_arrivals(lake: Lake) -> tuple[DataFrame | None, int]:
 
 
 def count_unplaced(lake: Lake, tables: Sequence[str]) -> int:
-    """Rows erased from these tables of which no offset was kept: erasures older than ops.erased."""
+    """Number of rows erased from these tables without a recorded offset, by a version before ops.erased."""
     rows = rows_of(lake, "ops.erasures")
     is_old = pc.and_(
         pc.is_null(rows.column("erasure")), pc.is_in(rows.column("table_name"), pa.array(tables, pa.string()))
@@ -151,7 +151,7 @@ def names_proven(lake: Lake) -> set[str]:
 
 
 def rows_of(lake: Lake, name: str) -> pa.Table:
-    """A small table as it stands, with the columns that it has gained since; empty if it is not there."""
+    """A small table with its current columns; empty if it does not exist."""
     path, schema = lake.path(name), arrow_schema(TABLES[name].schema)
     files = snapshot_files(path, open_table(path).version()) if is_table(path) else []
     return pa.Table.from_batches((batch for file in files for batch in read_file(Path(path), file, schema)), schema)

@@ -1,7 +1,7 @@
-"""What a job is, and what it is given to run with.
+"""What a job is, and what it runs with.
 
-Owns the shape that every job has: it says what it reads and writes, and its `run` reads, transforms and writes in some
-forty lines; transforms themselves are pure functions of transforms/. Leaves the tables' files to lake.py.
+Owns the shape that every job has: it declares what it reads and writes, and its `run` reads, transforms and writes in about forty lines.
+The transforms are pure functions in transforms/; lake.py owns the tables' files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STARTS_MAX = 10
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job has to say at its end. `found` counts what must not be; above zero the command ends with 1."""
+    """The result of a job: its text, and `found`, the number of problems. If it is above zero, the command exits with code 1."""
 
     text: str = ""
     found: int = 0
@@ -39,10 +39,10 @@ class Outcome:
 
 @dataclass
 class Run:
-    """One run of a job: the session, the tables, and when it is to work.
+    """One run of a job: the session, the tables, and its interval.
 
-    `every_s` is None for a run that works off what there is and ends. Streaming jobs call `start` for each of their
-    queries; batch jobs (kind "batch") read with `lake.read` and write with `lake.replace` and are called again every `every_s`.
+    `every_s` is None for a run that processes all available data and ends. Streaming jobs call `start` for each query. Batch jobs (kind
+    "batch") read with `lake.read`, write with `lake.replace`, and are called again every `every_s` seconds.
     """
 
     spark: SparkSession
@@ -64,11 +64,11 @@ class Run:
     """The checkpoints of queries that go on."""
 
     def journal(self, stream: str, where: str = "") -> DataFrame:
-        """A stream of the journals as it stands, or the rows for which a condition in SQL holds."""
+        """A table of the journals as a batch, or only its rows that match a condition in SQL."""
         return self.lake.journal(stream, where)
 
     def journal_stream(self, stream: str) -> DataFrame:
-        """A stream of the journals as it grows."""
+        """A table of the journals as a stream."""
         return self.lake.journal_stream(stream)
 
     def app(self, query: str) -> str:
@@ -76,9 +76,9 @@ class Run:
         return query_id(Path(self.lake.checkpoint(query)))
 
     def start(self, writer: DataStreamWriter, query: str, into: Sequence[str] = (), merges: Sequence[str] = ()) -> None:
-        """Start a query of this job under its name and checkpoint. A run that ends waits for it, one that goes on does not:
-        the command waits for all of them. Once somebody has asked to end none is started. `into`: the tables that its rows are appended
-        to, whose commits are counted. `merges`: the tables that each of its batches is merged into.
+        """Start a query of this job with its name and checkpoint. A run that ends waits for the query; in a continuous run the command
+        waits for all queries. After a request to stop, no query is started. `into`: tables that its rows are appended to, whose
+        commits are counted. `merges`: tables that each of its batches is merged into.
         """
         if self.is_asked():
             return
@@ -104,8 +104,8 @@ class Run:
         self.queries.append(started)
 
     def check_places(self) -> None:
-        """Raises TableMissing where somebody removed what a query that goes on keeps its place in, as with the whole lake: it would go on
-        into a table without all that it had landed there.
+        """Raises TableMissing if a checkpoint or the lake was removed during a continuous query. Without this check it would continue
+        into an empty table, which lacks everything that landed before.
         """
         for place in self.places:
             if not (place / "metadata").exists():
@@ -117,7 +117,7 @@ def _wait(query: StreamingQuery) -> None:
 
 
 def newest_batch(query: str, tables: Iterable[str]) -> int:
-    """The last batch of a query that any of the tables holds; -1: none."""
+    """The last batch of a query that any of the tables has; -1 if none has one."""
     if not query:
         return -1
     done = (open_table(table).transaction_version(query) for table in tables if is_table(table))
@@ -125,8 +125,8 @@ def newest_batch(query: str, tables: Iterable[str]) -> int:
 
 
 def check_tables(checkpoint: Path, tables: Sequence[str]) -> None:
-    """Raises TableReplaced where none of the tables holds the last batch of rows that a query's checkpoint is done with: the first was put
-    back from a copy, and rows that had landed since are in none of them.
+    """Raises TableReplaced if no table has the last batch that the checkpoint records as done: the first table was restored from a copy,
+    and rows that landed since are missing.
     """
     batch = last_batch_of_rows(checkpoint)
     if batch is None or not tables or not is_table(tables[0]):
@@ -140,7 +140,7 @@ def check_tables(checkpoint: Path, tables: Sequence[str]) -> None:
 
 
 def check_merged(checkpoint: Path, tables: Iterable[str]) -> None:
-    """Raises TableReplaced where a table lacks the last batch that a query is done with: it was put back from a copy, or removed."""
+    """Raises TableReplaced if a table lacks the last batch of the query: it was restored from a copy, or removed."""
     query, batch = query_id(checkpoint), last_batch(checkpoint, "commits")
     if not query or batch is None:
         return
@@ -154,8 +154,8 @@ def check_merged(checkpoint: Path, tables: Iterable[str]) -> None:
 
 
 def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
-    """Raises CheckpointOlder where a table holds a batch of this query that its checkpoint has not begun: the checkpoint was put back
-    from a copy. Its next batches would be taken for those that the table has, and their rows left out.
+    """Raises CheckpointOlder if a table has a batch that the checkpoint has not begun: the checkpoint was restored from a copy. The next
+    batches would look like repeats, and their rows would be left out.
     """
     query = query_id(checkpoint)
     if not query:
@@ -172,8 +172,8 @@ def check_checkpoint(checkpoint: Path, tables: Iterable[str]) -> None:
 
 
 def run_to_end(writer: DataStreamWriter, watch: Callable[[StreamingQuery], None]) -> StreamingQuery:
-    """Work off what there is. Spark gives a Python process ten seconds to start, which a machine under load may not keep: such
-    a query is started again, from its checkpoint.
+    """Process all available data. If Python workers do not start within Spark's ten seconds, as on a machine under load, the query is
+    started again from its checkpoint.
     """
     for attempt in range(_STARTS_MAX):
         started = writer.trigger(availableNow=True).start()
@@ -188,7 +188,7 @@ def run_to_end(writer: DataStreamWriter, watch: Callable[[StreamingQuery], None]
 
 @dataclass(frozen=True)
 class Job:
-    """A job by its name: `reads` and `writes` name streams (`journal.messages`), tables (`bronze.messages`) or `subjects`."""
+    """A job and its declaration. `reads` and `writes` name streams (`journal.messages`), tables (`bronze.messages`) or `subjects`."""
 
     name: str
     about: str
@@ -214,10 +214,10 @@ class Job:
 
     @property
     def reads_tables_alone(self) -> bool:
-        """Without a lake there is nothing for it to do."""
+        """Whether the job reads only tables: without a lake it has nothing to do."""
         return all(name in TABLES for name in self.reads)
 
     @property
     def needs_journals(self) -> bool:
-        """Without a journal, or a topic of Kafka in place of one, there is nothing for it to do."""
+        """Whether the job needs a journal, or a Kafka topic in its place."""
         return any(name.startswith("journal.") for name in self.reads)

@@ -1,7 +1,6 @@
-"""`land`: every row of the journals into the bronze tables, once, and damaged rows into the quarantine.
+"""`land`: loads every row of the journals into the bronze tables, once, and damaged rows into the quarantine.
 
-A query for each stream, named after it; each goes on from its checkpoint. What was erased does not land again, whichever way a query
-comes upon it.
+It has one query for each stream, with the stream's name; each continues from its checkpoint. Erased rows never land again.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _TOPICS = "topics.json"
 
 
 def run(run: Run) -> Outcome:
-    """Land the streams that are there, or those that --option streams=a,b names."""
+    """Land all streams that exist, or those that --option streams=a,b names."""
     streams = streams_of(run)
     if run.config.kafka.topics:
         query, erased, topics = "land-kafka", erased_ranges(run.lake, "messages"), run.lake.kafka_topics()
@@ -62,7 +61,7 @@ def run(run: Run) -> Outcome:
 
 
 def land_stream(run: Run, stream: str, streams: Sequence[str]) -> str:
-    """A stream's query, one of `streams`; returns what there is to say of rows that it leaves out, which one that goes on says at once."""
+    """Start the query of a stream. Returns sentences about rows that it leaves out; a continuous query prints them at once."""
     query, erased = f"land-{stream}", erased_ranges(run.lake, stream)
     check_table(run, stream, query, erased)
     ends = find_ends(run, stream, query, erased)
@@ -79,19 +78,19 @@ def land_stream(run: Run, stream: str, streams: Sequence[str]) -> str:
 
 
 def reached_by_query(run: Run, stream: str) -> dict[str, int]:
-    """The offset after the last row of each run that a stream's query has come past."""
+    """The offset after the last row that a stream's query has passed, by run."""
     return reached_by_run(find_runs(Path(run.lake.checkpoint(f"land-{stream}")), stream))
 
 
 def query_of(run: Run, stream: str) -> Query:
-    """What another query has to know of a stream's."""
+    """The part of a stream's query that other queries need to follow it."""
     query = f"land-{stream}"
     return Query(stream, run.lake.checkpoint(query), find_ends(run, stream, query, erased_ranges(run.lake, stream)))
 
 
 def check_table(run: Run, stream: str, query: str, erased: RangesByRun) -> None:
-    """Raises TableMissing where a query has landed rows in a table that somebody removed: they would not land again. Where all of them may
-    have been damaged, erased or passed over, there may be none.
+    """Raises TableMissing if the table was removed after rows had landed in it: they would not land again. A table need not exist if all
+    of these rows may have been damaged, erased or skipped.
     """
     table, checkpoint = f"bronze.{stream}", run.lake.checkpoint(query)
     if run.lake.exists(table) or not run.config.journal.fail_on_data_loss or not has_taken_rows(Path(checkpoint)):
@@ -107,7 +106,7 @@ def check_table(run: Run, stream: str, query: str, erased: RangesByRun) -> None:
 
 
 def find_landed(run: Run, stream: str, erased: RangesByRun) -> list[Range]:
-    """What the journals hold of the rows that a query has come past, and was not erased."""
+    """The rows in the journals that a query has passed and that were not erased."""
     runs, reached = look_at(run, stream), reached_by_query(run, stream)
     found: list[Range] = []
     for node, folder in runs.journals.folders.items():
@@ -120,7 +119,7 @@ def find_landed(run: Run, stream: str, erased: RangesByRun) -> list[Range]:
 def find_ahead(
     run: Run, stream: str, ends: Ends, reached: Mapping[str, int], erased: RangesByRun
 ) -> dict[str, dict[str, list[Range]]]:
-    """What of the erased ranges the journals still hold, and a query has yet to come upon, by node and run."""
+    """The erased ranges that the journals still have and that a query has not reached yet, by node and run."""
     if not erased:
         return {}
     runs = look_at(run, stream)
@@ -141,8 +140,8 @@ def look_at(run: Run, stream: str) -> Runs:
 
 
 def find_ends(run: Run, stream: str, query: str, erased: RangesByRun) -> Ends:
-    """The offset after the last row that has landed, by node and run: where a query begins whose checkpoint was lost. Erased rows that
-    follow it had landed, too; those that do not may have others before them that have not.
+    """The offset after the last row that has landed, by node and run: a query without checkpoint begins there. Erased rows directly after
+    it have landed, too; later ones can have rows before them that have not.
     """
     table = f"bronze.{stream}"
     has_begun = last_batch(Path(run.lake.checkpoint(query)), "offsets") is not None
@@ -160,8 +159,8 @@ def find_ends(run: Run, stream: str, query: str, erased: RangesByRun) -> Ends:
 
 
 def take_topics(checkpoint: Path, topics: Mapping[str, str]) -> str:
-    """Compare the topics with those that were read, and keep which they are. Where one was made again, its offsets are others: all topics
-    are read from the beginning, and what landed of the others is left out. Returns what there is to say of that.
+    """Compare the topics' IDs with those of the last run, and save them. If a topic was recreated, its offsets begin again: then all
+    topics are read from the beginning, and rows of the others that have landed are left out. Returns the sentences to print.
     """
     file = checkpoint / _TOPICS
     kept: dict[str, str] = read_json(file)
@@ -180,8 +179,8 @@ def take_topics(checkpoint: Path, topics: Mapping[str, str]) -> str:
 
 
 def keep_ends(run: Run, query: str, erased: RangesByRun, topics: Mapping[str, str]) -> dict[str, int]:
-    """The ends up to which records of Kafka have landed and may come again. A query that reads a topic from its beginning may be cut
-    short before it has come so far: its ends lie beside its place until it has. Of each topic it is what landed of the one that is there.
+    """Save and return the offsets up to which Kafka records have landed and can be read again. A query that reads a topic from the
+    beginning can be interrupted before it reaches them, so they stay beside its checkpoint until then.
     """
     checkpoint = Path(run.lake.checkpoint(query))
     file = checkpoint / _ENDS
@@ -196,7 +195,7 @@ def keep_ends(run: Run, query: str, erased: RangesByRun, topics: Mapping[str, st
 
 
 def write_json(file: Path, content: Mapping[str, object]) -> None:
-    """A small file, whole or not at all."""
+    """Write a small file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
     made = file.with_suffix(".new")
     with made.open("w", encoding="utf-8") as opened:
@@ -207,7 +206,7 @@ def write_json(file: Path, content: Mapping[str, object]) -> None:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """What was kept in a small file. Raises CheckpointBroken where it is cut: without it records would land again."""
+    """Read a small file. Raises CheckpointBroken if it is cut: without it records would land twice."""
     if not file.is_file():
         return {}
     try:
@@ -226,7 +225,7 @@ def after(offset: int, ranges: Sequence[Range]) -> int:
 
 
 def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
-    """Kafka begins where it is told for all of its partitions or for none, so what has landed is read again and left out."""
+    """Leave out the rows that have landed. Kafka begins at given offsets for all partitions or for none, so these rows are read again."""
     if not ends:
         return records
     known = F.create_map(*(F.lit(each) for pair in ends.items() for each in pair))
@@ -234,7 +233,7 @@ def without_landed(records: DataFrame, ends: dict[str, int]) -> DataFrame:
 
 
 def without_erased(records: DataFrame, erased: RangesByRun) -> DataFrame:
-    """Kafka may be read again from its beginning at any time: what was erased is left out always."""
+    """Leave out the erased rows. Kafka can be read again from its beginning at any time."""
     rows = [(node, run, *each) for node, runs in erased.items() for run, ranges in runs.items() for each in ranges]
     if not rows:
         return records
@@ -245,7 +244,7 @@ def without_erased(records: DataFrame, erased: RangesByRun) -> DataFrame:
 
 
 def streams_of(run: Run) -> list[str]:
-    """The streams of journals to land, if there are any: a run that ends leaves out those that no node has written."""
+    """The streams of the journals to land. A run that ends leaves out streams that no node has written."""
     if not run.config.journal.paths:
         return []
     if named := named_streams(run.options):
@@ -258,7 +257,7 @@ def streams_of(run: Run) -> list[str]:
 
 
 def named_streams(options: Mapping[str, str]) -> list[str]:
-    """The streams that --option streams names; none where it is not given. Raises ConfigInvalid for what names none."""
+    """The streams that --option streams names; empty without it. Raises ConfigInvalid for a name that is not a stream."""
     if "streams" not in options:
         return []
     named = list(dict.fromkeys(name.strip() for name in options["streams"].split(",")))
@@ -269,7 +268,7 @@ def named_streams(options: Mapping[str, str]) -> list[str]:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a stream that is none."""
+    """Raises ConfigInvalid for a name that is not a stream."""
     named_streams(options)
 
 

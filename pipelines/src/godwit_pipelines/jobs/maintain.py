@@ -1,6 +1,7 @@
-"""`maintain`: keeps the tables small and lawful: compacts small files, lets old days go, removes what nobody needs, erases a person.
+"""`maintain`: compacts small files, removes old days and unused files, and erases persons.
 
-One table after the other, outside of any streaming process; a stream that reads a table is told nothing twice by it.
+It handles one table after the other, outside of any streaming process. A query that streams a table does not receive rows twice because
+of it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LEFT = "a job is running or was killed: run this again after a day, or with --o
 
 
 def run(run: Run) -> Outcome:
-    """All tables that are there, or the one that --option table=NAME names."""
+    """Maintain all tables that exist, or the one that --option table=NAME names."""
     named = run.options.get("table", "")
     tables = [TABLES[named]] if named else list(TABLES.values())
     there = [table for table in tables if run.lake.exists(table.name)]
@@ -44,7 +45,7 @@ def run(run: Run) -> Outcome:
 
 
 def maintain(run: Run, table: Table) -> str:
-    """One table; returns what was done."""
+    """Maintain one table; returns what was done."""
     path, settings, done = run.lake.path(table.name), run.config.maintain, []
     days = settings.keep_days.get(table.name)
     if days is not None and table.day:
@@ -65,12 +66,12 @@ def maintain(run: Run, table: Table) -> str:
 
 
 def oldest_kept(days: str) -> date:
-    """The first of the days that a table keeps which keeps so many."""
+    """The oldest day that a table keeps with this number of days."""
     return (datetime.now(UTC) - timedelta(days=float(days))).date()
 
 
 def small_days(path: str, files_min: int, bytes_max: int) -> list[str]:
-    """The days with many small files; one without a name is the whole of a table that has no days."""
+    """The days with many small files. A day without a name is a whole table that has no days."""
     counted: dict[str, int] = {}
     for file in live_files(path):
         if file["size_bytes"] < bytes_max:
@@ -80,8 +81,8 @@ def small_days(path: str, files_min: int, bytes_max: int) -> list[str]:
 
 
 def vacuum(path: str, hours: float, *, orphan_hours: float = _ORPHAN_HOURS) -> list[str]:
-    """Remove files that are no longer part of the table, and those that never were and are old: younger ones may be a job's that
-    has not committed yet.
+    """Remove files that are no longer part of the table, and old files that never were. Younger ones can belong to a job that has not
+    committed yet.
     """
     table = open_table(path)
     gone = set()
@@ -92,8 +93,8 @@ def vacuum(path: str, hours: float, *, orphan_hours: float = _ORPHAN_HOURS) -> l
 
 
 def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outcome:
-    """Remove a person from every table, files and all, and write down that it was done. Journals keep their rows until
-    retention lets them go: what was erased does not land in this lake again. `is_alone`: no job writes to the lake now.
+    """Remove a person from every table, with the files, and record it. Journals keep the rows until retention removes them, but they do
+    not land in this lake again. `is_alone`: no other job writes to the lake.
     """
     now, digest, found = datetime.now(UTC), hashlib.sha256(person.encode()).hexdigest(), 0
     rows: list[dict[str, object]] = []
@@ -119,7 +120,7 @@ def erase(run: Run, tables: list[Table], person: str, *, is_alone: bool) -> Outc
 
 
 def orphans_naming(path: str, table: Table, person: str) -> list[str]:
-    """Files that are not the table's and name the person, or cannot be read: a job's at work, or left by one that was killed."""
+    """Files that are not part of the table and name the person, or cannot be read. A running or killed job wrote them."""
     found = []
     for file in open_table(path).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True):
         try:
@@ -134,7 +135,7 @@ def orphans_naming(path: str, table: Table, person: str) -> list[str]:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a table that is none, and for nobody to be erased: that would say that it was done."""
+    """Raises ConfigInvalid for a name that is not a table, and for an empty name to erase, which would report success."""
     if "table" in options and options["table"] not in TABLES:
         raise ConfigInvalid(
             "--option table", options["table"], "is not a table", hint="`list --tables` lists all tables"

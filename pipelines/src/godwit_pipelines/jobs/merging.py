@@ -1,5 +1,6 @@
-"""How a stream's results get into a table that is read meanwhile: each batch's changed rows by their key. A batch that is done
-again gives the same rows, and they change nothing; it is never left out, for Spark wants all of its plan to have run.
+"""Merges the results of a stream into a table that is read at the same time: the changed rows of each batch, by their key.
+
+A repeated batch gives the same rows, which change nothing. It is not skipped, because Spark requires that its whole plan runs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""`ohlc`: first, highest, lowest and last value of each subject and window, into a table and, live, back into
-subjects.
+"""`ohlc`: first, highest, lowest and last value of each subject and window, in a table and, live, on subjects.
 
-Reads the journal itself, not the landed table: a bar is to be out within a second and a half. What is published and
-what is kept are queries of their own, so that the table, whose merges take their time, keeps no bar waiting, and that what is published,
-which remembers the windows of a short while only, leaves nothing out of the table.
+Reads the journal, not the landed table, because a live value must be out within a second and a half. The table and the live values have a
+query each: slow merges do not delay live values, and live values, which remember windows for a short time, leave nothing out of the
+table.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TABLE_EVERY_S = 20.0
 
 
 def run(run: Run) -> Outcome:
-    """Bars of the subjects below --option subjects=PREFIX."""
+    """Compute the values of the subjects below --option subjects=PREFIX."""
     width, prefix = width_of(run.options), run.options.get("publish", "")
     rows = pick(run.journal_stream("messages"), run.options.get("subjects", "/"), prefix or "/bars")
     late, field = late_of(run.options), run.options.get("field", "$")
@@ -48,13 +47,13 @@ def run(run: Run) -> Outcome:
 
 
 def pick(messages: DataFrame, beginning: str, bars_at: str) -> DataFrame:
-    """Those of subjects that begin so, but no bars: these are below their own subject."""
+    """Messages on subjects with this prefix, without the values that this job publishes on its own subjects."""
     subject = F.col("subject")
     return messages.filter(subject.startswith(beginning) & ~subject.startswith(f"{bars_at}/"))
 
 
 def keep(run: Run, new: DataFrame, batch: int) -> None:
-    """The bars in the table and these values together; only the bars of their time are read."""
+    """The table's values and these combined. Only values of the same time are read."""
     new, app = new.persist(), run.app("bars-kept")
     try:
         times = new.selectExpr(
@@ -80,8 +79,8 @@ def late_of(options: Mapping[str, str]) -> str:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for a place that no message can be published at, a beginning that no subject has, what is no time or no path
-    into JSON, and where nothing would be left to do.
+    """Raises ConfigInvalid for an option that is not valid: a subject to publish on, a prefix, a time or a JSON path; or if the options
+    leave nothing to do.
     """
     width_of(options)
     late_of(options)

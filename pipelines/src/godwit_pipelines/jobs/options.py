@@ -1,4 +1,4 @@
-"""What the options of jobs hold: times, lengths of time and numbers, told wrong in a sentence before Spark starts. Pure."""
+"""Parses the options of jobs: times, durations and numbers. Errors are reported before Spark starts. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPAN_S_MAX = 366 * 86_400.0
 
 
 def time_of(options: Mapping[str, str], name: str) -> datetime | None:
-    """The time of an option, in UTC; a length of time is so long ago. None if not given. Raises ConfigInvalid for what is neither."""
+    """The time of an option in UTC; a duration counts back from now. None if it is not given. Raises ConfigInvalid for other text."""
     text = options.get(name, "").strip()
     if not text:
         return None
@@ -39,12 +39,12 @@ def time_of(options: Mapping[str, str], name: str) -> datetime | None:
 
 
 def text_of(time: datetime | None) -> str:
-    """As Spark reads it in a session of UTC; empty for none."""
+    """The time as text for Spark in a session of UTC; empty for None."""
     return "" if time is None else time.replace(tzinfo=None).isoformat(" ")
 
 
 def number_of(options: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
-    """The number of an option; a whole one where the default is. Raises ConfigInvalid for what is none, or beyond the bounds."""
+    """The number of an option; a whole number if the default is one. Raises ConfigInvalid if it is not a number, or out of bounds."""
     text = options.get(name, str(default))
     found = parse_count(text) if isinstance(default, int) else parse_number(text)
     if found is None or not low <= found <= high:
@@ -54,7 +54,7 @@ def number_of(options: Mapping[str, str], name: str, default: float, low: float,
 
 
 def is_yes(options: Mapping[str, str], name: str, default: str) -> bool:
-    """Whether an option says yes. Raises ConfigInvalid for what is neither yes nor no."""
+    """Whether an option is `yes`. Raises ConfigInvalid for anything but yes and no."""
     text = options.get(name, default)
     if text not in ("yes", "no"):
         raise ConfigInvalid(f"--option {name}", text, "must be yes or no")
@@ -62,7 +62,7 @@ def is_yes(options: Mapping[str, str], name: str, default: str) -> bool:
 
 
 def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none: bool = False) -> str:
-    """The length of time of an option, as Spark reads it: one or more of NUMBER UNIT, or 10s. Raises ConfigInvalid for what is none."""
+    """The duration of an option in Spark's form: one or more of NUMBER UNIT, or 10s. Raises ConfigInvalid for other text."""
     text = options.get(name, default)
     seconds = seconds_of(spelt := spell(text))
     if seconds is None or not (0 < seconds <= _SPAN_S_MAX or (seconds == 0 and may_be_none)):
@@ -71,7 +71,9 @@ def span_of(options: Mapping[str, str], name: str, default: str, *, may_be_none:
 
 
 def spell(text: str) -> str:
-    """10s is 10 seconds, and 1.5s 1500 milliseconds, since Spark takes whole numbers; all else stays as it is."""
+    """The duration in words, because Spark accepts only whole numbers: 10s is 10 seconds, 1.5s is 1500 milliseconds. Other text is
+    unchanged.
+    """
     short = _SHORT.fullmatch(text)
     if short is None:
         return text
@@ -80,7 +82,7 @@ def spell(text: str) -> str:
 
 
 def seconds_of(text: str) -> float | None:
-    """A length of time, one or more of NUMBER UNIT, in seconds; none for what is no such length."""
+    """A duration, one or more of NUMBER UNIT, in seconds; None for other text."""
     rest, seconds = text, 0.0
     while found := _SPAN.match(rest):
         rest, seconds = rest[found.end() :], seconds + int(found[1]) * _UNITS_S[found[2].lower()]
@@ -88,5 +90,5 @@ def seconds_of(text: str) -> float | None:
 
 
 def check_forget(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for what is neither yes nor no."""
+    """Raises ConfigInvalid for anything but yes and no."""
     is_yes(options, FORGET, "no")

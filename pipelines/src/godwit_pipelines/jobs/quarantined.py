@@ -1,4 +1,4 @@
-"""Which rows of the journals are in quarantine, as stretches of offsets: they are in no other table, and are not missing from any."""
+"""Which rows of the journals are in quarantine, as ranges of offsets. They are in no other table, and not missing from any."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STRETCHES_MAX = 1000
 
 
 def damaged_ranges(lake: Lake, stream: str) -> dict[tuple[str, str], list[Range]]:
-    """The damaged offsets of a stream by node and run, the first stretches of each; those of which no run is known have the run ""."""
+    """The damaged offsets of a stream by node and run. If the run is unknown, it is ""."""
     if not lake.exists(QUARANTINE):
         return {}
     rows = lake.read(QUARANTINE, is_partial=True).where(F.col("stream") == stream)

@@ -1,8 +1,8 @@
-"""Ranges of offsets held against each other. Pure.
+"""Compares ranges of offsets. Pure.
 
-Owns the arithmetic of `reconcile`: what a journal holds, less its own holes, against what a table holds and what is in
-quarantine or was erased. Invariant: every offset of the journal is in exactly one finding, but for those in quarantine or erased,
-which lie between others' and are told once.
+Owns the arithmetic of `reconcile`: what a journal holds, less its missing ranges, against what a table holds, what is in quarantine, and
+what was erased. Invariant: every offset of the journal is in exactly one finding, except that quarantined and erased offsets lie between
+others and are reported once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..words import counted
 
 
 class Extent(NamedTuple):
-    """Rows with offsets from `first` up to, not including, `next`."""
+    """Rows with offsets from `first` up to, but not including, `next`."""
 
     first: int
     next: int
@@ -52,8 +52,8 @@ class Finding(NamedTuple):
 
 
 def extents_of(files: Iterable[dict[str, Any]], runs: Iterable[str] = ()) -> dict[str, list[Extent]]:
-    """The files of a bronze table by run. A file of several runs, or without bounds, becomes an extent that is not plain, for each
-    of `runs` that it may hold.
+    """The files of a bronze table by run. For each of `runs`, a file of several runs or without bounds becomes an extent that is not
+    plain.
     """
     found: dict[str, list[Extent]] = {}
     for file in files:
@@ -68,7 +68,7 @@ def extents_of(files: Iterable[dict[str, Any]], runs: Iterable[str] = ()) -> dic
 
 
 def within(extents: Iterable[Extent], first: int, next: int) -> list[Extent]:
-    """What of the extents lies between two offsets. Those with more rows than offsets have each as often."""
+    """The parts of the extents between two offsets. An extent with more rows than offsets keeps its ratio."""
     found: list[Extent] = []
     for extent in extents:
         low, high = max(extent.first, first), min(extent.next, next)
@@ -102,8 +102,9 @@ def compare(
     reached: int = 0,
     erased: Sequence[Range] = (),
 ) -> list[Finding]:
-    """What became of a journal's rows. `landed` are dense and share no offset; one with more rows than offsets has repeats.
-    Rows that landed and that retention has let go since are no matter. Up to `reached` they landed once: they are not behind.
+    """What became of a journal's rows. Extents in `landed` share no offset; one with more rows than offsets has repeats. Rows that landed
+    and were then removed from the journal by retention are ignored. Up to `reached` rows have landed once, so missing rows there are
+    not behind.
     """
     gone = without(clipped(erased, held.first, held.next), [(extent.first, extent.next) for extent in landed])
     known = [
@@ -133,7 +134,7 @@ def compare(
 def find_lost(
     stream: str, node: str, held: Extent, lost: Sequence[Lost], landed: Sequence[Extent], quarantined: Sequence[Lost]
 ) -> list[Finding]:
-    """The extents of rows that no file holds any more: those that the quarantine has an extent of, and those that the node lost."""
+    """The extents of rows that no file holds any more: those that the quarantine records, and those that the node lost."""
     sized = [each for each in quarantined if each.bytes is not None or each.next > each.first + 1]
     known = [*((each.first, each.next) for each in landed), *((each.first, each.next) for each in quarantined)]
     gone = clipped(without([(each.first, each.next) for each in lost], known), held.first, held.next)

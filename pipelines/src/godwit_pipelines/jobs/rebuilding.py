@@ -1,8 +1,8 @@
-"""`run JOB --rebuild`: a job's tables and its places in what it reads are removed, and it fills them again from the beginning.
+"""`run JOB --rebuild`: removes a job's tables and checkpoints, so that it fills them again from the beginning.
 
-Owns that nothing is removed that cannot be filled again, and that what was begun is finished: a file in the lake says what is to be removed
-before anything is, and the job does not run before all of it is gone. Invariant: a table and the place of the query that fills it are both
-there or both gone when the job begins.
+Owns that nothing is removed that cannot be filled again, and that an interrupted removal is finished: a file in the lake lists what to
+remove before anything is removed, and the job does not run before all of it is gone. Invariant: a table and the checkpoint of its query
+both exist, or neither, when the job begins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _QUARANTINE = "bronze.quarantine"
 
 
 class Removal(NamedTuple):
-    """What is to be removed: tables, the queries that fill them, and of the quarantine the rows of some streams."""
+    """What to remove: tables, the queries that fill them, and the quarantine's rows of some streams."""
 
     tables: tuple[str, ...]
     queries: tuple[str, ...]
@@ -55,7 +55,9 @@ def check_rebuild(job: Job) -> None:
 
 
 def prepare_tables(run: Run, job: Job, writing: Iterable[Job], readers: Collection[Job]) -> None:
-    """Finish what was begun of each job that is to run, and rebuild this one where `readers` names who may have read its tables."""
+    """Finish interrupted removals of the jobs that are to run. If `readers` names the jobs that may have read this job's tables, rebuild
+    it.
+    """
     for each in writing:
         finish_rebuild(run, each)
     if readers:
@@ -63,7 +65,7 @@ def prepare_tables(run: Run, job: Job, writing: Iterable[Job], readers: Collecti
 
 
 def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
-    """Remove what a job has made, and say which jobs have read it. Raises ConfigInvalid where not all of it would come again."""
+    """Remove what a job has written, and print which others read it. Raises ConfigInvalid if some of it could not be filled again."""
     removal = list_removal(run.lake, job, run.options)
     if run.config.journal.fail_on_data_loss and (gone := list_gone(run, removal)):
         raise ConfigInvalid(
@@ -88,7 +90,7 @@ def rebuild(run: Run, job: Job, others: Iterable[Job]) -> None:
 
 
 def list_removal(lake: Lake, job: Job, options: Mapping[str, str]) -> Removal:
-    """The tables and queries of a job; of `land` those of the streams that it is given."""
+    """The tables and queries of a job; for `land` those of the given streams."""
     streams = named_streams(options) if job.name == "land" else []
     if not streams:
         return Removal(tuple(name for name in job.writes if name in TABLES), job.queries)
@@ -97,7 +99,7 @@ def list_removal(lake: Lake, job: Job, options: Mapping[str, str]) -> Removal:
 
 
 def list_gone(run: Run, removal: Removal) -> list[str]:
-    """Rows that a table has from a journal which does not hold them any more, in words."""
+    """Sentences about rows of a table that the journals no longer hold."""
     found: list[str] = []
     for stream in SCHEMAS:
         table = f"bronze.{stream}"
@@ -114,8 +116,8 @@ def list_gone(run: Run, removal: Removal) -> list[str]:
 
 
 def list_gone_days(lake: Lake, job: Job, removal: Removal) -> list[str]:
-    """Days of a table that a table which it is made of does not have any more, in words. `maintain.keep_days` removes the oldest days of
-    each table alone: a day is gone where one source begins after it, whatever the others still have of it.
+    """Sentences about days of a table that one of its source tables no longer has. `maintain.keep_days` removes the oldest days of each
+    table separately, so a day is gone if any one source begins after it.
     """
     if not job.reads_tables_alone:
         return []
@@ -134,7 +136,7 @@ def list_gone_days(lake: Lake, job: Job, removal: Removal) -> list[str]:
 
 
 def days_of(lake: Lake, name: str) -> set[str]:
-    """The days of a table's rows: as its log says, and of silver.sessions, which is not laid out by days, as its rows do."""
+    """The days of a table: from its log, or for silver.sessions, which is not partitioned by day, from its rows."""
     if not lake.exists(name):
         return set()
     if TABLES[name].day:
@@ -146,7 +148,7 @@ def days_of(lake: Lake, name: str) -> set[str]:
 
 
 def list_gone_values(run: Run) -> list[str]:
-    """Runs of which gold.ohlc has values and the journals hold nothing, and journals that do not begin at their first row."""
+    """Runs for which gold.ohlc has values and the journals have no rows, and journals that do not begin at their first row."""
     held = held_runs(run, "messages")
     rows = run.lake.read("gold.ohlc").selectExpr("explode(map_keys(to_offsets)) as run").distinct().collect()
     found = [f"gold.ohlc has values of run {name}" for name in sorted({row["run"] for row in rows} - {*held})]
@@ -171,7 +173,7 @@ def held_runs(run: Run, stream: str) -> dict[str, tuple[int, int]]:
 
 
 def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
-    """The first and the last offset of each run that a bronze table has. Only files of several runs are read."""
+    """The first and last offset of each run in a bronze table. Only files with several runs are read."""
     found: dict[str, tuple[int, int]] = {}
     for file in live_files(path):
         first, last = file.get("min.journal_offset"), file.get("max.journal_offset")
@@ -193,12 +195,12 @@ def runs_of_table(path: str) -> dict[str, tuple[int, int]]:
 
 
 def write_marker(lake: Lake, job: Job, removal: Removal) -> None:
-    """Say in the lake what is to be removed, before anything is."""
+    """Record in the lake what is to be removed, before anything is removed."""
     write_json(marker_of(lake, job), removal._asdict())
 
 
 def finish_rebuild(run: Run, job: Job) -> None:
-    """Remove what the file says is to be removed, if there is one: also of a run that was cut short."""
+    """Remove what the record lists, if there is one, including that of an interrupted run."""
     marker = marker_of(run.lake, job)
     try:
         removal = Removal(**{name: tuple(each) for name, each in json.loads(marker.read_text("utf-8")).items()})
@@ -218,7 +220,7 @@ def finish_rebuild(run: Run, job: Job) -> None:
 
 
 def remove_table(lake: Lake, name: str) -> None:
-    """Remove a table by renaming its folder first: a run that is killed leaves the table whole or gone."""
+    """Remove a table by renaming its folder first: if the run is killed, the table is complete or gone."""
     folder = Path(lake.path(name))
     aside = folder.with_name(f"{folder.name}.removed")
     if folder.exists():
@@ -229,7 +231,7 @@ def remove_table(lake: Lake, name: str) -> None:
 
 
 def keep_proof(lake: Lake, name: str) -> None:
-    """Write down the erasures that only the table's log tells of: what they took out does not come again."""
+    """Record the erasures that only the table's log has. The erased rows must not land again."""
     table, proof = TABLES[name], TABLES["ops.erasures"]
     rows = list_unproven(lake, table, datetime.now(UTC)) if lake.exists(name) else []
     if rows:
@@ -241,7 +243,7 @@ def marker_of(lake: Lake, job: Job) -> Path:
 
 
 def tell_readers(tables: Iterable[str], others: Iterable[Job]) -> list[str]:
-    """Which jobs have read what is made again."""
+    """A sentence with the jobs that read the rebuilt tables."""
     readers = [job for job in others if not job.parts and job.can_rebuild and {*tables} & {*job.reads}]
     stale = [job.name for job in readers if job.kind == "stream"]
     anew = [job.name for job in readers if job.kind == "batch"]

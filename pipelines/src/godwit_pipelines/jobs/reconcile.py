@@ -1,8 +1,9 @@
-"""`reconcile`: what the journals hold against what landed. Every hole is named; one found ends the command with 1.
+"""`reconcile`: compares the journals with what has landed. Names every missing and duplicate row; if there is one, the command exits with
+code 1.
 
-What `maintain` lets go of by its day is not looked for. Reads no rows: bounds and counts of the bronze files are in their table's log.
-Only where the files' bounds overlap or leave something out are the offsets themselves looked at. What was in a file or a table that
-somebody removed is missing, for `land` has gone past it; what was erased is not.
+Days that `maintain` removed are ignored. It reads no rows: the log of a bronze table has bounds and counts of its files. Only if bounds
+overlap or leave something out are the offsets themselves read. Rows of a removed file or table are missing, because `land` has passed
+them. Erased rows are not.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ WERE_ERASED = (
 
 
 def run(run: Run) -> Outcome:
-    """Check every stream of every node, write down what was found, say it."""
+    """Check every stream of every node, write ops.landing, and print the findings."""
     now = datetime.now(UTC)
     findings: list[Finding] = []
     for stream in SCHEMAS:
@@ -57,7 +58,7 @@ def run(run: Run) -> Outcome:
 
 
 def excuses(run: Run, faults: list[Finding]) -> list[str]:
-    """Why what is missing may be in order, where that cannot be told."""
+    """Reasons why missing rows may be in order, if this cannot be known."""
     holed = sorted({f"bronze.{finding.stream}" for finding in faults if finding.kind == "hole"})
     unplaced = count_unplaced(run.lake, [*holed, _DAMAGED]) if holed else 0
     if not unplaced:
@@ -67,7 +68,7 @@ def excuses(run: Run, faults: list[Finding]) -> list[str]:
 
 
 def check_stream(run: Run, stream: str) -> list[Finding]:
-    """What is whole, behind, missing, repeated, quarantined or lost of a stream, node by node."""
+    """The findings of a stream by node: rows that are complete, behind, missing, repeated, quarantined or lost."""
     journals = Journals(",".join(run.config.journal.paths), stream)
     journals.look()
     checkpoint = Path(run.lake.checkpoint(f"land-{stream}"))
@@ -103,9 +104,7 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
 
 
 def first_kept(run: Run, table: str, folder: StreamFolder) -> int:
-    """The first offset of a journal that is to be in its table: of those whose days `maintain` lets go of (maintain.keep_days) none is
-    looked for, segment by segment.
-    """
+    """The first offset of a journal that must be in its table. Segments whose days `maintain` removes (maintain.keep_days) are ignored."""
     days = run.config.maintain.keep_days.get(table)
     if days is None:
         return folder.first
@@ -115,8 +114,8 @@ def first_kept(run: Run, table: str, folder: StreamFolder) -> int:
 
 
 def plain_extents(files: list[Extent], erased: list[Range]) -> list[Extent] | None:
-    """The runs of successive offsets that files hold, where each has every offset between its bounds but for the erased ones, and no two
-    share one: then bounds say it all. None where they do not.
+    """The ranges of offsets that files hold, if each has every offset between its bounds except erased ones, and no two overlap: then
+    bounds are enough. None otherwise.
     """
     ordered = sorted(files)
     if any(before.next > after.first for before, after in itertools.pairwise(ordered)):
@@ -131,7 +130,7 @@ def plain_extents(files: list[Extent], erased: list[Range]) -> list[Extent] | No
 
 
 def read_extents(run: Run, stream: str, name: str) -> list[Extent]:
-    """The stretches of successive offsets that the bronze table holds of a run: read, where the files' bounds are not enough."""
+    """The ranges of offsets of a run in the bronze table, read from its rows because the bounds of files are not enough."""
     rows = run.lake.read(f"bronze.{stream}", is_partial=True).where(F.col("run") == name)
     counted = rows.groupBy("journal_offset").count()
     numbered = counted.selectExpr(
@@ -147,8 +146,8 @@ def read_extents(run: Run, stream: str, name: str) -> list[Extent]:
 
 
 def quarantined_rows(run: Run, stream: str, node: str, spans: Sequence[RunSpan]) -> list[Lost]:
-    """What of a node's journal is in quarantine: extents of lost rows, and damaged rows, which are extents of one and have no size. Of
-    what no run is known it counts for any.
+    """The rows of a node's journal that are in quarantine: extents of lost rows, and damaged rows as extents of one row without a size.
+    If the run of an entry is unknown, it counts for every run.
     """
     if not run.lake.exists(_DAMAGED):
         return []
@@ -163,7 +162,7 @@ def quarantined_rows(run: Run, stream: str, node: str, spans: Sequence[RunSpan])
 
 
 def lost_rows(folder: StreamFolder) -> list[Lost]:
-    """The offsets whose rows the node itself lost. Those that it left out after a power cut were never given to any row."""
+    """The offsets whose rows the node itself lost. Offsets that it skipped after a power cut never had a row."""
     return [Lost(first, next - SKIPPED if next - first >= SKIPPED else next) for first, next in folder.holes]
 
 

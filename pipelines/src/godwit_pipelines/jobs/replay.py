@@ -1,7 +1,7 @@
-"""`replay`: history into subjects again, each message once under the replay's name, in each subject's order; where it
-is not to go faster than is asked, in the order of time of all.
+"""`replay`: publishes stored messages again, each once under the replay's name, in each subject's order. With a bounded rate they are in
+the order of time over all subjects.
 
-Says what it would publish and does nothing else unless it is told --option publish=yes.
+Without --option publish=yes it only reports what it would publish.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RATE_MAX = 1e9
 
 
 def run(run: Run) -> Outcome:
-    """Choose, show, and publish if that is wanted."""
+    """Select and report the messages, and publish them if requested."""
     options = run.options
     check(options)
     since, until = (text_of(time_of(options, name)) for name in ("since", "until"))
@@ -56,7 +56,7 @@ def run(run: Run) -> Outcome:
 
 
 def publish(run: Run, messages: DataFrame) -> Refused:
-    """Publish them in order; returns what the node refused."""
+    """Publish them in order; returns the messages that the node refused."""
     options = run.options
     rate = rate_of(options) or run.config.node.messages_per_second
     lake = Lake(run.spark, replace(run.config, node=replace(run.config.node, messages_per_second=rate)))
@@ -70,7 +70,7 @@ def publish(run: Run, messages: DataFrame) -> Refused:
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Raises ConfigInvalid for what would fail only when the first message is published, or not be found at all."""
+    """Raises ConfigInvalid for options that would otherwise fail at the first message, or not at all."""
     if not options.get("subjects"):
         raise ConfigInvalid("--option subjects", "", "must name a subject or pattern", hint="subjects=/orders/**")
     check_pattern("subjects", options["subjects"])
@@ -87,7 +87,7 @@ def check(options: Mapping[str, str]) -> None:
 
 
 def rate_of(options: Mapping[str, str]) -> float:
-    """Most messages a second; 0 where there is no bound."""
+    """Maximum messages per second; 0 means unlimited."""
     return number_of(options, "rate", 0.0, 0, _RATE_MAX)
 
 

@@ -1,4 +1,4 @@
-"""`sessions`: who was there, from when to when, how it ended, and how many at once."""
+"""`sessions`: who was connected, from when to when, how the connection ended, and how many were connected at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .options import FORGET_OPTION, check_forget
 
 
 def run(run: Run) -> Outcome:
-    """New rows of `access` into the sessions that they belong to; then the sessions of runs that were cut short."""
+    """Add new rows of `access` to the sessions that they belong to, then close the sessions of runs that were cut short."""
     parts = session_parts(run.lake.stream("bronze.access"))
 
     def write(rows: DataFrame, batch: int) -> None:
@@ -31,7 +31,7 @@ def run(run: Run) -> Outcome:
 
 
 def finish(run: Run) -> None:
-    """What needs all sessions: those that ended with their node, and the concurrency."""
+    """Compute what needs all sessions: those that ended with their node, and the concurrency."""
     known = run.lake.read("silver.sessions")
     run.lake.merge("silver.sessions", close_lost(known, run.lake.read("bronze.runs")))
     run.lake.replace("gold.concurrency_1m", concurrency(run.lake.read("silver.sessions")))

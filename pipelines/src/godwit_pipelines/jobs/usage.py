@@ -13,7 +13,7 @@ _LATENESS = "7 days"
 
 
 def run(run: Run) -> Outcome:
-    """The hours that new rows belong to."""
+    """Aggregate the hours that new rows belong to."""
     messages, deliveries, access = (run.lake.stream(f"bronze.{stream}") for stream in _STREAMS)
     sums = usage(messages, deliveries, access, _LATENESS, may_repeat=False)  # the tables hold each row once
     merge_stream(run, sums, "gold.usage_1h", "usage-hours")

@@ -1,6 +1,6 @@
-"""Rows back into subjects, over a node's REST endpoint, each row one message however often Spark runs its batch.
+"""Publishes rows over a node's HTTP endpoint. Each row is one message, however often Spark runs its batch.
 
-The format is `godwit_publish`; a row's idempotency key is its place: query, batch, partition, row.
+The format is `godwit_publish`. A row's idempotency key is made of query, batch, partition and row number.
 """
 
 from .format import PublishFormat

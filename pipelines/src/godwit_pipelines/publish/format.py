@@ -1,9 +1,11 @@
-"""The format `godwit_publish`: every row of a frame becomes a message on its subject, in batch and as a stream.
+"""The format `godwit_publish`: publishes every row of a frame as a message on its subject, in batch and as a stream.
 
-Options: url, token, timeoutS, messagesPerRequest, messagesPerSecond, ack (cached or disk), app and batch (of a batch write), refused (fail,
-or skip: what the node refuses for good is counted, and the rest published), report (of a batch write: the file that counts are written
-to, as JSON). Columns: see commands.COLUMNS. Owns what Spark asks of a sink. A row that is written again, after a crash, has the key that
-it had: the node takes it once, for as long as it remembers keys (its limits idempotency_keys_max and idempotency_keys_age_ms_max).
+Options: url · token · timeoutS · messagesPerRequest · messagesPerSecond · ack: cached or disk · app and batch: of a batch write ·
+refused: fail, or skip to count messages that the node refuses permanently and publish the rest · report: of a batch write, the file for
+these counts, as JSON.
+
+Columns: see commands.COLUMNS. Owns what Spark asks of a sink. A row that is written again after a crash has the same key, so the node
+stores it once, for as long as it remembers keys (its limits idempotency_keys_max and idempotency_keys_age_ms_max).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _REASONS = 5
 
 @dataclass
 class Published(WriterCommitMessage):
-    """How many messages a task sent, how many of them the node had already, and how many were refused and skipped, and why."""
+    """Counts of one task: messages sent, of these known to the node already, and messages refused and skipped, with reasons."""
 
     count: int
     repeats: int
@@ -42,7 +44,7 @@ class Published(WriterCommitMessage):
 
 
 class PublishFormat(DataSource):
-    """`godwit_publish`, as session.register_all makes it known."""
+    """The format `godwit_publish`; session.register_all registers it."""
 
     @classmethod
     def name(cls) -> str:
@@ -59,7 +61,7 @@ class PublishFormat(DataSource):
 
 
 class Publisher:
-    """Where rows go, and how; checked before anything is sent."""
+    """The destination and pace of publishes, checked before anything is sent."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         unknown = [name for name in schema.names if name not in COLUMNS]

@@ -1,6 +1,4 @@
-"""The report: what the tables say about the last day as one document, and one page that is made from it and needs
-nothing else.
-"""
+"""The report: what the tables contain about the last day, as one document, and a self-contained page made from it."""
 
 from .document import build_document
 from .page import build_page

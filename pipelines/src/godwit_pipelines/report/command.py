@@ -1,4 +1,4 @@
-"""`godwit-pipelines report`: writes the page, and the data it is made from if that is asked for."""
+"""`godwit-pipelines report`: writes the page, and on request its data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .page import build_page, hour_of
 
 
 def write_report(config: Config, page: Path, data: Path | None, hours: float) -> str:
-    """Writes the files; returns what to tell the person who asked. Raises TableMissing where there is no lake."""
+    """Write the files; returns the line to print. Raises TableMissing if the lake does not exist."""
     document = build_document(find_lake(config), datetime.now(UTC), hours)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(build_page(document), encoding="utf-8")
@@ -34,6 +34,6 @@ def _state(document: dict[str, Any], hours: float) -> str:
 
 
 def open_page(page: Path) -> None:
-    """Show the page to whoever sits before a desktop; elsewhere a browser would take over the terminal, or fail."""
+    """Open the page in a browser if there is a desktop. Without one a browser would use the terminal, or fail."""
     if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         webbrowser.open(page.resolve().as_uri())

@@ -1,4 +1,4 @@
-"""The report as data: everything that the page shows. Pure but for what Tables reads."""
+"""The report as data: everything that the page shows. Pure, except that Tables reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document:
-    """What the tables in `folder` say of the `hours` before `now`."""
+    """The report's data: what the tables in `folder` contain about the `hours` before `now`."""
     tables = Tables(folder, now - timedelta(hours=hours), now + timedelta(minutes=1))
     first, last = tables.newest()
     begin, end = first or tables.since, last or now

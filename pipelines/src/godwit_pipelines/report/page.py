@@ -1,5 +1,6 @@
-"""The report as one page: the verdict first, in a sentence, then the day in pictures, then who and what in tables.
-Pure but for reading its own style sheet. Nothing is fetched, nothing runs.
+"""The report as one page: the verdict in a sentence, then charts, then tables of clients and subjects.
+
+Pure, except that it reads its own style sheet. The page fetches nothing and runs no script.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FAULT_SENTENCES = {
 
 
 def build_page(document: dict[str, Any]) -> str:
-    """The whole page."""
+    """The page as HTML, from the data of `build_document`."""
     name = NAMES[document["audit"]["state"]]
     parts = [
         _verdict(document, name),

@@ -1,6 +1,6 @@
 """Where rows come from: the journals of nodes (`godwit`), and Kafka with the same columns.
 
-The journals are a data source of Spark's Python API that yields Arrow record batches; session.register_all makes it known.
+The journals are a data source of Spark's Python API that yields Arrow record batches; session.register_all registers it.
 """
 
 from .journal import JournalSource

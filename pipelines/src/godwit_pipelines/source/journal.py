@@ -2,14 +2,14 @@
 
     spark.read.format("godwit").option("path", "DATA1,DATA2").option("stream", "messages").load()
 
-Options: path, stream, maxRowsPerBatch, rowsPerTask, failOnDataLoss, verify, startingOffsets (earliest, latest, or {NODE: OFFSET}),
-where (the bounds that bounds.py found in a condition; in batch only), asTasks (the ranges that tasks would read in place of their rows:
-see tasks.py), leftOut (rows that a stream is not to bring, {NODE: {RUN: [[FIRST, NEXT], …]}}, in order), landed (the offset after the last
-row that landed before a stream began, {NODE: {RUN: NEXT}}), landedIn (the table that rows land in: tells rows of one run and offset
-apart), follows (the queries that a stream does not overtake: see following.py).
-A schema of fewer columns may be given;
-the checksum is taken over all of them all the same. Owns what Spark asks of a source; finding and reading rows is
-parts.py's and rows.py's. Invariant: a range that was planned is read whole, or the query fails and says what is missing.
+Options: path · stream · maxRowsPerBatch · rowsPerTask · failOnDataLoss · verify · startingOffsets: earliest, latest, or {NODE: OFFSET} ·
+where: the bounds that bounds.py found in a condition, in batch only · asTasks: return the ranges of the tasks instead of their rows, see
+tasks.py · leftOut: rows to leave out, {NODE: {RUN: [[FIRST, NEXT], …]}}, in order · landed: the offset after the last row that landed
+before the stream began, {NODE: {RUN: NEXT}} · landedIn: the table that rows land in, to compare rows of one run and offset · follows:
+queries that the stream does not overtake, see following.py.
+
+A schema with fewer columns can be given; the checksum still covers all columns. Owns what Spark asks of a source; parts.py finds rows and
+rows.py reads them. Invariant: a planned range is read completely, or the query fails and names what is missing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ROWS_PER_TASK = 100_000
 
 @dataclass
 class Task(InputPartition):
-    """One part, as Spark hands it to a worker."""
+    """One part, as Spark passes it to a worker."""
 
     part: Part
 
@@ -62,7 +62,7 @@ class Task(InputPartition):
 
 
 class Options:
-    """What a user of the format said, checked before anything is read."""
+    """The options of the format, checked before anything is read."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         known = {name.lower(): value for name, value in given.items()}
@@ -129,7 +129,7 @@ def _claim(known: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 class JournalSource(DataSource):
-    """`godwit`, as session.register_all makes it known."""
+    """The format `godwit`; session.register_all registers it."""
 
     @classmethod
     def name(cls) -> str:
@@ -147,7 +147,7 @@ class JournalSource(DataSource):
 
 
 def reading_of(options: Options, schema: StructType) -> Reading:
-    """What is wanted; a given schema must be of the stream's columns."""
+    """The columns and checks of a read. A given schema must have only columns of the stream."""
     if options.as_tasks:
         schema = stream_columns(options.stream)
     columns = stream_columns(options.stream)
@@ -177,7 +177,7 @@ def leave_out(part: Part, ranges: Sequence[tuple[int, int]]) -> Part:
 
 
 class JournalReader(DataSourceReader):
-    """A stream as it stands when the query is planned."""
+    """A table of the journals as it is when the query is planned."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
@@ -194,7 +194,7 @@ class JournalReader(DataSourceReader):
 
 
 def check_same_journals(paths: Sequence[str], stream: str, place: Mapping[str, Any]) -> None:
-    """Raises JournalReplaced where it cannot be told which rows of the journals a query has read."""
+    """Raises JournalReplaced if it cannot be known which rows of the journals a query has read."""
     reader = JournalStreamReader(Options({"path": ",".join(paths), "stream": stream}), stream_columns(stream))
     reader.journals.look()
     for node, at in from_offset(stream, place).items():
@@ -203,7 +203,7 @@ def check_same_journals(paths: Sequence[str], stream: str, place: Mapping[str, A
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream as it grows. Kept by Spark for as long as the query runs, so that each batch looks at what is new only."""
+    """A table of the journals as a stream. Spark keeps it for as long as the query runs, so that each batch looks only at what is new."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options

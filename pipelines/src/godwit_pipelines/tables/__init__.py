@@ -1,4 +1,4 @@
-"""Every table of the lake by its name. A layer's tables are declared in the module of its name; here they come together."""
+"""Every table of the lake by its name. The module of each layer declares its tables."""
 
 from __future__ import annotations
 

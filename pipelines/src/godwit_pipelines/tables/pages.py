@@ -1,6 +1,4 @@
-"""The reference pages of the tables, a page for each and one that lists them, from what tables and jobs declare. Pure but for
-writing them.
-"""
+"""The reference pages of the tables, one for each and a list, from what tables and jobs declare. Pure, except for writing them."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def index_page() -> str:
 
 
 def table_page(table: Table) -> str:
-    """What a table holds, who writes it from what, and how it is looked at."""
+    """The page of a table: its content, the job that writes it, its sources, and how to query it."""
     lines = [f"# {table.name}", "", _GENERATED, "", table.about, ""]
     lines += ["| | |", "|---|---|", *(f"| {name} | {fact} |" for name, fact in _facts(table)), ""]
     lines += [f"    godwit-pipelines run {_words(table)}"]

@@ -1,4 +1,4 @@
-"""What a table is: its name, columns, key, days, who writes it and how fresh it is to be. Pure."""
+"""A table's declaration: name, columns, key, days, the job that writes it, and how fresh it is. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DATE = "date"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the lake. `name` is layer.table; `columns` are without the date, which `day` brings."""
+    """A table of the lake. `name` is layer.table; `columns` are without the date, which `day` adds."""
 
     name: str
     about: str
