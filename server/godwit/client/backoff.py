@@ -35,6 +35,8 @@ def wish_of(reason: str) -> int | None:
 
 def words_of(code: int | None, reason: str) -> str:
     """A close reason for people: the server's own is a JSON object with a name, and a sentence where that is more than its code's."""
+    if not reason and code is not None:
+        return f"the server closed the connection ({code})"
     try:
         read: Any = json.loads(reason)
         name, why = read.get("name"), read.get("reason")

@@ -280,7 +280,8 @@ class Client:
         if self._requests is None:
             self._requests = Requests()
             replies = self._subscribe(self._requests.pattern, None, Choice(last=1))
-            self._tasks.append(asyncio.create_task(self._hear_replies(self._requests, replies)))
+            self._tasks.append(hearing := asyncio.create_task(self._hear_replies(self._requests, replies)))
+            hearing.add_done_callback(self._tasks.remove)
         reply_to, reply = self._requests.expect()
         try:
             async with asyncio.timeout(timeout_s):

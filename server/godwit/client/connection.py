@@ -178,10 +178,10 @@ class Connection:
             self.is_open = False
 
     async def _carry(self, socket: ClientConnection) -> Loss:
-        tasks = [asyncio.create_task(work(socket)) for work in (self._read, self._write, self._watch_clock)]
+        tasks = [asyncio.create_task(work(socket)) for work in (self._watch_clock, self._read, self._write)]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return next(task for task in tasks if task in done).result()
+            return next(task for task in tasks if task in done).result()  # first the clock, which knows why it gave up
         except ConnectionClosed as closed:
             received, sent = closed.rcvd, closed.sent
             if sent is not None and sent.code in FRAME_FAULTS and not closed.rcvd_then_sent:

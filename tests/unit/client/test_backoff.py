@@ -96,6 +96,8 @@ def test_wish_is_read_from_a_close_reason(reason: str, wish: int | None) -> None
         (None, '{"reason":"refused with 503","reconnect_after_ms":5}', "refused with 503"),
         (1006, "[1]", "[1]"),
         (None, "cannot connect", "cannot connect"),
+        (1000, "", "the server closed the connection (1000)"),
+        (None, "", ""),
     ],
 )
 def test_a_close_reason_is_words_for_people(code: int | None, reason: str, words: str) -> None:

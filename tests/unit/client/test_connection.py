@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from godwit.client import Client, ClientError, Settings, Unauthorized
+from godwit.client import Client, ClientError, CommandRefused, Settings, Unauthorized
 from godwit.client.backoff import HELD_MS, Faults
 from godwit.client.codec.reply import Reply
 from godwit.client.session import Session
@@ -145,3 +145,30 @@ async def test_server_that_sends_a_frame_too_long_twice_is_not_asked_a_third_tim
             await client.publish("/a", 1)
         commands = [command["connect"]["frame_bytes_max"] for command in peer.heard if "connect" in command]
         assert commands == [8_192, 8_192]
+
+
+async def test_a_server_that_answers_nothing_is_named_as_the_reason() -> None:
+    settings = Settings(connect_timeout_ms=50, reconnect_first_ms=5, reconnect_max_ms=20)
+    async with asyncio.timeout(20), Peer() as peer:
+        peer.is_mute = True
+        async with Client(peer.url, settings=settings) as client:
+            await until(lambda: client.loss != "")
+            assert client.loss == "the server did not answer connect"
+
+
+async def test_requests_that_are_refused_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(peer: Peer, command: dict[str, Any]) -> dict[str, Any]:
+        if "subscribe" in command:
+            refused = {"error": 4113, "name": "SubscribeForbidden", "reason": "not allowed", "retry": False}
+            return {"id": command["id"], **refused}
+        return answer(peer, command)
+
+    answer = Peer._answer
+    monkeypatch.setattr(Peer, "_answer", refuse)
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, settings=QUICK) as client:
+        await client.connected()
+        before = len(asyncio.all_tasks()), len(client._tasks)
+        for _ in range(5):
+            with pytest.raises(CommandRefused):
+                await client.request("/a", 1)
+        await until(lambda: (len(asyncio.all_tasks()), len(client._tasks)) == before)

@@ -40,6 +40,7 @@ export function wishOf(reason) {
  * @param {string} reason
  */
 export function wordsOf(code, reason) {
+  if (reason === "" && code !== null) return `the server closed the connection (${code})`;
   try {
     const read = JSON.parse(reason);
     const told = typeof read?.reason === "string" ? read.reason : null;

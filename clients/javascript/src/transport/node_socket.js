@@ -170,7 +170,7 @@ class NodeLink {
   #refused(response) {
     let body = "";
     const refuse = () => {
-      const reason = `refused with ${response.statusCode}: ${wordsOf(body.slice(0, REFUSAL_BYTES_MAX).trim())}`;
+      const reason = [`refused with ${response.statusCode}`, wordsOf(body.slice(0, REFUSAL_BYTES_MAX).trim())].filter(Boolean).join(": ");
       this.#finish({ code: null, reason, ...(response.statusCode === MISDIRECTED ? { isWrongPort: true } : {}) });
       this.#socket.terminate();
     };

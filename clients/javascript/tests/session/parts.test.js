@@ -51,7 +51,8 @@ describe("back-off", () => {
     assert.equal(wordsOf(4200, '{"name":"Draining","reconnect_after_ms":1200}'), `${draining} after 1200 ms.`);
     assert.equal(wordsOf(4200, '{"name":"Draining"}'), `${draining} later.`);
     assert.equal(wordsOf(null, '{"reason":"refused with 503","reconnect_after_ms":5}'), "refused with 503");
-    for (const text of ["", "gone", "null", "[]", '{"name":7}']) assert.equal(wordsOf(4002, text), text);
+    for (const text of ["gone", "null", "[]", '{"name":7}']) assert.equal(wordsOf(4002, text), text);
+    assert.deepEqual([wordsOf(1000, ""), wordsOf(null, "")], ["the server closed the connection (1000)", ""]);
   });
 });
 
