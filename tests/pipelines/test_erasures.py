@@ -194,7 +194,7 @@ def test_an_audit_after_a_publisher_was_erased_finds_no_fault_and_proves_what_it
     after = run_job("audit")
     assert after.found == 0 and after.text == (
         "UNPROVEN: 2 of 3 hours of selectors may concern messages that were erased or never landed; they show no fault; "
-        "of the others 4 messages in 1 ranges were delivered in order and once, without a loss"
+        "of the others 4 messages in 1 range were delivered in order and once, without a loss"
     )
     verdicts = lake.read("gold.audit_verdict").select("selector", "verdict", "erased").orderBy("selector").collect()
     assert [tuple(row) for row in verdicts] == [("/a/*", "unproven", 4), ("/a/x", "unproven", 3), ("/b/y", "proven", 0)]

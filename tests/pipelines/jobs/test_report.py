@@ -10,11 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 
 from godwit_pipelines.config import load_config
 from godwit_pipelines.delta.columns import arrow_schema
 from godwit_pipelines.delta.writing import write_rows
 from godwit_pipelines.errors import TableMissing
+from godwit_pipelines.jobs.audit import say_verdict
 from godwit_pipelines.report import build_document, build_page
 from godwit_pipelines.report.charts import TICK_STEPS, Chart, Series
 from godwit_pipelines.report.command import write_report
@@ -70,18 +72,45 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     proven = build_page(a_document(tmp_path))
     assert "PROVEN" in proven and "1,234 messages were delivered" in proven and "BROKEN" not in proven
     told = build_page(a_document(tmp_path, state="told") | {"told": {"gaps": 2, "messages": 7}})
-    assert "7 messages could not be delivered" in told and "gaps told, 7 messages" in told
+    assert "7 messages could not be delivered" in told and "gaps reported, with 7 messages" in told
     excused = build_page(a_document(tmp_path, state="told", excused=3))
     assert "3 cannot be judged" in excused and "each client that missed one" not in excused
     assert "all in order" not in excused and "All others were delivered in order" in excused
     early = build_page(a_document(tmp_path, not_landed=5, unwritten=2))
-    assert "could not be delivered" not in early and "5 were delivered but have not landed yet" in early
-    assert "2 were delivered before they were on the disk" in early
+    assert "could not be delivered" not in early and "not landed yet: 5" in early
+    assert "on the disk of a run that crashed: 2" in early
     unproven = build_page(a_document(tmp_path, state="unproven", unproven=2))
     assert "cannot be judged" not in unproven
-    assert "UNPROVEN" in unproven and "2 hours of these may be about what was erased" in unproven
+    assert "UNPROVEN" in unproven and "2 hours of these may concern messages" in unproven
     broken = build_page(a_document(tmp_path, state="broken", faults=2, holes=1))
     assert "BROKEN" in broken and "Twice a fault was not reported" in broken and "✗ 1" in broken
+
+
+SUMS = "messages ranges told excused faults broken rows unproven sure_messages sure_ranges sure_told sure_excused"
+NOTHING = dict.fromkeys(SUMS.split(), 0)
+
+
+@pytest.mark.parametrize(
+    ("sums", "said"),
+    [
+        ({"messages": 1, "ranges": 1}, "PROVEN: 1 message in 1 range was delivered in order and once, without a loss"),
+        (
+            {"messages": 2_000, "ranges": 2},
+            "PROVEN: 2,000 messages in 2 ranges were delivered in order and once, without a loss",
+        ),
+        (
+            {"messages": 1, "ranges": 1, "faults": 1, "broken": 1, "rows": 1},
+            "BROKEN: 1 undeclared fault in 1 of 1 hour of selectors; see gold.audit_faults",
+        ),
+        (
+            {"messages": 2, "ranges": 2, "unproven": 1, "rows": 2, "sure_messages": 1, "sure_ranges": 1},
+            "UNPROVEN: 1 of 2 hours of selectors may concern messages that were erased or never landed; they show no fault; "
+            "of the others 1 message in 1 range was delivered in order and once, without a loss",
+        ),
+    ],
+)
+def test_a_count_of_one_is_singular_in_the_sentence_of_the_audit(sums: dict[str, int], said: str) -> None:
+    assert say_verdict(Row(**(NOTHING | sums))).text == said
 
 
 @pytest.mark.parametrize(

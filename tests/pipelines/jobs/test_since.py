@@ -68,7 +68,7 @@ def test_a_time_to_come_is_no_proof(spark: SparkSession, lake: Lake, run_job: Ru
 
 
 def test_what_was_told_and_what_the_journal_excuses_are_said_apart() -> None:
-    excused = "; 1 message cannot be judged, where the journal says that it lost rows"
+    excused = "; 1 message cannot be judged, because the journal lost rows there"
     assert (tell_declared(0, 0), tell_declared(0, 1)) == ("", excused)
     assert tell_declared(1_200, 1) == "; 1,200 missing messages reported to clients" + excused
 

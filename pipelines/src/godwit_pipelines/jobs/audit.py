@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from ..beside import do_beside
@@ -33,8 +33,7 @@ from .quarantined import QUARANTINE, damaged_ranges
 WERE_ERASED = (
     "were erased before erasures recorded positions: their delivery cannot be proven, and a fault may be one of them"
 )
-_IN_ORDER = "were delivered in order and once, without a loss"
-_EXCUSED = "cannot be judged, where the journal says that it lost rows"
+_EXCUSED = "cannot be judged, because the journal lost rows there"
 _TEARING = ("deliveries", "access")
 _STREAMS = ("deliveries", "messages", "access", "runs")
 """In the order in which they are read: what deliveries are judged by has landed before them."""
@@ -122,24 +121,36 @@ def sum_up(verdict: DataFrame) -> Outcome:
             for name in ("messages", "ranges", "told", "excused")
         ),
     ).first()
+    return say_verdict(sums)
+
+
+def say_verdict(sums: Row | None) -> Outcome:
+    """The sentence for these sums over gold.audit_verdict."""
     if sums is None or not sums.ranges:
         return Outcome(
             "nothing to audit: nothing was delivered yet, or no node records deliveries (journal.deliveries)"
         )
     if sums.faults:
         return Outcome(
-            f"BROKEN: {sums.faults:,} undeclared faults in {sums.broken:,} of {sums.rows:,} hours of selectors; see gold.audit_faults",
+            f"BROKEN: {counted(sums.faults, 'undeclared fault')} in {sums.broken:,} of {counted(sums.rows, 'hour')} of selectors; "
+            "see gold.audit_faults",
             found=int(sums.faults),
         )
     if sums.unproven:
-        rest = f"; of the others {sums.sure_messages:,} messages in {sums.sure_ranges:,} ranges {_IN_ORDER}"
+        rest = f"; of the others {say_in_order(sums.sure_messages, sums.sure_ranges)}"
         rest += tell_declared(sums.sure_told, sums.sure_excused)
         return Outcome(
-            f"UNPROVEN: {sums.unproven:,} of {sums.rows:,} hours of selectors may concern messages that were erased or never landed; "
-            f"they show no fault{rest if sums.sure_ranges else ''}"
+            f"UNPROVEN: {sums.unproven:,} of {counted(sums.rows, 'hour')} of selectors may concern messages "
+            f"that were erased or never landed; they show no fault{rest if sums.sure_ranges else ''}"
         )
     rest = tell_declared(sums.told, sums.excused)
-    return Outcome(f"PROVEN: {sums.messages:,} messages in {sums.ranges:,} ranges {_IN_ORDER}{rest}")
+    return Outcome(f"PROVEN: {say_in_order(sums.messages, sums.ranges)}{rest}")
+
+
+def say_in_order(messages: int, ranges: int) -> str:
+    """The part of the sentence about deliveries without a fault."""
+    verb = "was" if messages == 1 else "were"
+    return f"{counted(messages, 'message')} in {counted(ranges, 'range')} {verb} delivered in order and once, without a loss"
 
 
 def tell_declared(told: int, excused: int) -> str:

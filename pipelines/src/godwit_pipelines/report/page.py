@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..words import counted
 from .charts import Chart, Series
 
 STYLE = Path(__file__).with_name("page.css")
@@ -71,28 +72,28 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) 
         return f"No delivery of this time has been audited; the last audited hour is {hour_of(audited)}. Look further back with --hours."
     if audit["state"] == "none":
         return "No delivery has been audited in this time. Run land, then audit, then make the report again."
-    carried = f"{audit['messages']:,} messages were delivered in {audit['ranges']:,} stretches "
-    carried += f"of {audit['selectors']:,} subjects and patterns"
+    verb = "was" if audit["messages"] == 1 else "were"
+    carried = f"{counted(audit['messages'], 'message')} {verb} delivered in {counted(audit['ranges'], 'range')} "
+    carried += f"of {counted(audit['selectors'], 'subject or pattern', 'subjects and patterns')}"
     if audit["state"] == "broken":
         return f"{carried}. {_times(audit['faults'])} a fault was not reported to the client; the first are below."
     excused = ""
     if audit["excused"]:
         excused = f" {audit['excused']:,} cannot be judged, because the journal lost rows there."
     if audit["state"] == "unproven":
-        sentence = f"{carried}: no fault shows, but {audit['unproven']:,} hours of these may be about what "
-        sentence += f"was erased or never landed, so that nobody can tell any more.{excused}"
+        sentence = f"{carried}: no fault shows, but {counted(audit['unproven'], 'hour')} of these may concern messages "
+        sentence += f"that were erased or never landed.{excused}"
     elif excused:
         sentence = f"{carried}.{excused} All others were delivered in order, once, and none was lost without a gap."
     else:
         sentence = f"{carried}: all in order, once, and none was lost without a gap."
     if told["messages"]:
-        sentence += (
-            f" {told['messages']:,} messages could not be delivered, and each client that missed one received a gap."
-        )
+        missed = counted(told["messages"], "message")
+        sentence += f" {missed} could not be delivered, and each client that missed one received a gap."
     if audit["not_landed"]:
-        sentence += f" {audit['not_landed']:,} were delivered but have not landed yet; the next audit judges them."
+        sentence += f" Delivered, but not landed yet: {audit['not_landed']:,}; the next audit judges them."
     if audit["unwritten"]:
-        sentence += f" {audit['unwritten']:,} were delivered before they were on the disk of a run that crashed."
+        sentence += f" Delivered before they were on the disk of a run that crashed: {audit['unwritten']:,}."
     return sentence
 
 
@@ -115,7 +116,7 @@ def _tiles(document: dict[str, Any]) -> str:
     tiles = [
         (f"{sum(count for _, count in document['published']):,}", "messages published"),
         (f"{audit['messages']:,}", "deliveries judged"),
-        (f"{told['gaps']:,}", f"gaps told, {told['messages']:,} messages"),
+        (f"{told['gaps']:,}", f"gaps reported, with {counted(told['messages'], 'message')}"),
         (f"{audit['faults']:,}", "undeclared faults"),
         (f"{sessions['count']:,}", f"connections, {sessions['resumed']:,} resumed"),
         (f"{peak:,}", "connected at most"),
@@ -155,16 +156,22 @@ def _charts(document: dict[str, Any]) -> str:
         Chart(
             *("Missing and wrong", f"messages in {width} s", begin, end),
             [
-                Series("told missing", "warn", [(at, told) for at, told, _ in faults], "bar", width),
+                Series("reported missing", "warn", [(at, told) for at, told, _ in faults], "bar", width),
                 Series("undeclared", "bad", [(at, wrong) for at, _, wrong in faults], "bar", width),
             ],
         ),
         Chart("Connected", "clients", begin, end, [Series("connected", "up", document["connected"], "step")]),
         Chart(
-            *("Came and went", f"connections in {width} s", begin, end),
+            *("Connects and disconnects", f"connections in {width} s", begin, end),
             [
-                Series("came", "up", [(at, came) for at, came, _ in document["moves"]], "bar", width / 2),
-                Series("went", "warn", [(at + width / 2, went) for at, _, went in document["moves"]], "bar", width / 2),
+                Series("connects", "up", [(at, came) for at, came, _ in document["moves"]], "bar", width / 2),
+                Series(
+                    "disconnects",
+                    "warn",
+                    [(at + width / 2, went) for at, _, went in document["moves"]],
+                    "bar",
+                    width / 2,
+                ),
             ],
         ),
     ]
@@ -201,7 +208,7 @@ def _selectors(document: dict[str, Any]) -> str:
     heads = (
         ("subject or pattern", "name"),
         ("share", "wide"),
-        *((name, "number") for name in ("delivered", "bytes", "told missing", "p99")),
+        *((name, "number") for name in ("delivered", "bytes", "reported missing", "p99")),
     )
     return _table(heads, rows, "Nothing was delivered in this time.")
 
@@ -240,7 +247,7 @@ def _sessions(document: dict[str, Any]) -> str:
 def _tenants(document: dict[str, Any]) -> str:
     rows = [
         (
-            escape(row["tenant"]) or "<em>none named</em>",
+            escape(row["tenant"]) or "<em>no tenant</em>",
             *(f"{row['in_messages']:,}", _bytes(row["in_bytes"]), f"{row['out_messages']:,}", _bytes(row["out_bytes"])),
             *(f"{row['connects']:,}", f"{row['refusals']:,}"),
         )
@@ -256,7 +263,7 @@ def _worst(document: dict[str, Any]) -> str:
     rows = [
         (
             f'<span class="broken">{escape(row["kind"])}</span>',
-            f"{_count(row['messages'])}: {escape(FAULT_SENTENCES[row['kind']])}",
+            f"{counted(row['messages'], 'message')}: {escape(FAULT_SENTENCES[row['kind']])}",
             escape(row["selector"]),
             f"{'shared subscription' if row['connection'] < 0 else 'connection'} {abs(row['connection'])} of {escape(row['node'])}",
             f"{row['from_place']} to {row['to_place']}, after {_place(row['place_before'])}",
@@ -264,16 +271,12 @@ def _worst(document: dict[str, Any]) -> str:
         )
         for row in document["worst"]
     ]
-    heads = tuple((name, "") for name in ("what", "which is", "selector", "who", "places", "at, UTC"))
+    heads = tuple((name, "") for name in ("fault", "meaning", "selector", "connection", "positions", "time, UTC"))
     return f"<h2>First faults</h2>{_table(heads, rows, '')}"
 
 
 def _times(count: int) -> str:
     return {1: "Once", 2: "Twice"}.get(count, f"{count:,} times")
-
-
-def _count(messages: int) -> str:
-    return f"{messages:,} message" + ("s" if messages != 1 else "")
 
 
 def _place(place: int | None) -> str:
@@ -288,14 +291,14 @@ NOTE = (
 
 
 def _footer(document: dict[str, Any]) -> str:
-    made = f"Made {escape(document['made'])} by <code>godwit-pipelines report</code> from the tables of the lake alone."
+    made = f"Made {escape(document['made'])} by <code>godwit-pipelines report</code> from the tables of the lake only."
     return f"<footer><p>{made} {NOTE}</p></footer>"
 
 
 def _ms(value: float | None) -> str:
     if value is None:
         return "–"
-    value = float(f"{value:.3g}")  # so that what is rounded up to the next unit is told in it
+    value = float(f"{value:.3g}")  # a value that is rounded up to the next unit is shown in that unit
     if value >= 1_000:
         return f"{value / 1_000:,.0f} s" if value >= 100_000 else f"{value / 1_000:.3g} s"
     return f"{value:.3g} ms" if value >= 1 else f"{value * 1_000:.3g} µs"
