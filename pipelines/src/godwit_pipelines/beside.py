@@ -1,4 +1,4 @@
-"""Several pieces of a job at once: while one is planned, another has its rows worked on. Owns threads; what they do is Spark's."""
+"""Runs several parts of a job at the same time: while one is planned, the rows of another are processed. Owns the threads only."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pyspark.sql import SparkSession
 
 
 def do_beside(spark: SparkSession, *works: Callable[[], object]) -> None:
-    """Do all of them at the same time. Raises what one raised, of several the first given, when all have ended."""
+    """Run all functions at the same time. When all have ended, raises the error of the first given one that failed."""
     with threads_of(spark, len(works)) as threads:
         for under_way in [threads.submit(work) for work in works]:
             under_way.result()
 
 
 def threads_of(spark: SparkSession, count: int) -> ThreadPoolExecutor:
-    """Threads that have the session."""
+    """A pool of threads that use this session."""
     return ThreadPoolExecutor(count, initializer=lambda: take(spark))
 
 
 def take(spark: SparkSession) -> None:
-    """Make it the session of this thread: where a frame is written Spark looks up our formats in that, and in no other."""
+    """Make this the session of the thread. When a frame is written, Spark looks up our formats only there."""
     spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)

@@ -1,7 +1,7 @@
 """The command `godwit-pipelines`: runs jobs, lists them, shows tables.
 
-Owns what a person types and reads. Invalid arguments are reported before Spark starts; exit codes are those of errors.py, and 1
-where a job found what must not be; terminal/ makes them of what is raised.
+Owns what a person types and reads. Invalid arguments are reported before Spark starts. errors.py has the exit codes, and a job that found
+a problem exits with code 1; terminal/ turns errors into exit codes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SETTINGS = [
 
 
 def settings(command: Any) -> Any:
-    """The options that every command which needs a configuration has."""
+    """The options of every command that needs a configuration."""
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
@@ -134,7 +134,7 @@ def run(
 
 
 def check_journals(job: Job, config: Config) -> None:
-    """Raises ConfigInvalid where a job has no journal to read, and no topic of Kafka that would do in place of one."""
+    """Raises ConfigInvalid if a job has no journal to read, and no Kafka topic in its place."""
     if not job.needs_journals or config.journal.paths or (job.takes_kafka and config.kafka.topics):
         return
     why = f": {job.name} reads no topics of Kafka" if config.kafka.topics else ""
@@ -144,7 +144,7 @@ def check_journals(job: Job, config: Config) -> None:
 def run_job(
     job: Job, config: Config, every_s: float | None, options: dict[str, str], *, is_rebuilt: bool = False
 ) -> Outcome:
-    """Start Spark, run the job, end Spark. SIGINT or SIGTERM ends a job that goes on after the batch at work, any other at once."""
+    """Start Spark, run the job, stop Spark. After SIGINT or SIGTERM a continuous job ends after its batch, any other job at once."""
     from .jobs.rebuilding import prepare_tables
     from .lake import Lake, holding
     from .metrics import Figures, serving
@@ -203,16 +203,14 @@ def run_job(
 
 
 def life_of(job: Job, every_s: float | None) -> Life:
-    """What a job's session is for."""
+    """The kind of session that a job needs."""
     if every_s is None:
         return "once"
     return "rounds" if job.kind == "batch" else "stream"
 
 
 def run_rounds(job: Job, given: Run, stop: Stopping, figures: Figures) -> Outcome:
-    """A job that works on tables as they stand, once or again and again: one that goes on says of each round what it found. What the last
-    one found counts.
-    """
+    """Run a batch job once, or in rounds. A continuous run prints the result of each round; the last one decides the exit code."""
     while True:
         began = time.monotonic()
         outcome = job.run(given) or Outcome()
@@ -238,7 +236,7 @@ def find_job(name: str) -> Job:
 
 
 def guess(name: str, among: Iterable[str]) -> str:
-    """What was meant, where something is near."""
+    """A hint with the nearest known name, if one is near."""
     near = difflib.get_close_matches(name, list(among), n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else ""
 

@@ -1,7 +1,6 @@
 """A standalone Spark cluster on this machine, from the pip package alone: a master and workers as child processes.
 
-Owns the processes: they die with this one, and what they say is in files of a folder. For trying out what will run on real
-clusters, and for tests that kill workers.
+Owns the processes: they end with this one, and their logs are files in a folder. Meant for a first try, and for tests that kill workers.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Cluster:
         return worker
 
     def start(self, workers: int) -> None:
-        """The master and so many workers; returns when all are known to it."""
+        """Start the master and this many workers; returns when the master knows all of them."""
         self.master = self._start(
             "master",
             "org.apache.spark.deploy.master.Master",
@@ -77,12 +76,12 @@ class Cluster:
         self.wait_for(workers)
 
     def parts(self) -> dict[str, subprocess.Popen[bytes]]:
-        """Its processes, by the name of what each writes its log into."""
+        """The processes by the names of their log files."""
         named = {f"worker-{number}": worker for number, worker in enumerate(self.workers, 1)}
         return ({"master": self.master} if self.master else {}) | named
 
     def alive(self) -> int:
-        """Workers that the master counts as alive; -1 while it does not tell: its port answers before its page is there."""
+        """Number of workers that the master counts as alive; -1 while its page does not answer. Its port answers earlier."""
         try:
             with urllib.request.urlopen(self.page_url + "/json/", timeout=5) as answer:
                 told = json.load(answer)
@@ -91,11 +90,11 @@ class Cluster:
         return int(told.get("aliveworkers", -1)) if isinstance(told, dict) else -1
 
     def check(self) -> None:
-        """Raises when the master has ended: nothing is left to work for."""
+        """Raises if the master has ended."""
         self._check("master")
 
     def wait_for(self, workers: int) -> None:
-        """Until the master counts so many as alive; raises where a part has ended."""
+        """Wait until the master counts this many workers as alive; raises if a process has ended."""
         deadline = time.monotonic() + _START_S
         while self.alive() < workers:
             for name in self.parts():
@@ -141,7 +140,7 @@ class Cluster:
 
 
 def die_with_parent() -> None:
-    """In a child before its program (Popen's preexec_fn): it ends with the thread that made it, also where that is killed."""
+    """Run in a child before its program (Popen's preexec_fn): the child ends with the thread that started it, also if that is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
@@ -153,7 +152,7 @@ def free_port() -> int:
 
 
 def check_free(key: str, port: int) -> None:
-    """Raises ConfigInvalid for a port that is taken. Spark would take the next, and its workers join whoever has this one."""
+    """Raises ConfigInvalid for a port that is in use. Spark would take the next one, and its workers would join the process on this one."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Java does
         try:
@@ -167,7 +166,7 @@ def check_free(key: str, port: int) -> None:
 def running_cluster(
     folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "2g", port: int = 0, page: int = 0
 ) -> Iterator[Cluster]:
-    """A cluster for as long as the block lasts; ports of 0 are chosen."""
+    """A cluster that runs while the block runs. A port of 0 is chosen freely."""
     for key, wanted in (("--port", port), ("--page", page)):
         check_free(key, wanted)
     check_memory("--memory", memory)

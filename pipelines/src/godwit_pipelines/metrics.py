@@ -1,8 +1,7 @@
-"""What streaming queries say of themselves, as OpenMetrics: rows, batches, how long they took, how far behind they are; and what
-rounds of other jobs found.
+"""Metrics of streaming queries and of rounds of other jobs, as OpenMetrics: rows, batches, durations, lag, problems.
 
-Owns the figures and the text; Spark calls `Figures` after every batch, the command after every round. Who reads the text, at an address or
-in a file, is told by the settings. Invariant: counters only rise while a process lives.
+Owns the metrics and their text. Spark calls `Figures` after every batch, the command after every round; settings choose an address or a
+file. Invariant: counters only rise while a process lives.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _ROUNDS = {
 
 
 class Figures(StreamingQueryListener):
-    """The figures of every query of a session, by the query's name, and of its job's rounds."""
+    """The metrics of every query of a session, by the query's name, and of its job's rounds."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
@@ -96,7 +95,7 @@ class Figures(StreamingQueryListener):
         self._write()
 
     def take(self, query: str, progress: dict[str, Any]) -> None:
-        """A batch's account of itself, as Spark gives it."""
+        """Add the progress of one batch, as Spark reports it."""
         with self.lock:
             figures = self._of(query)
             seconds = progress.get("batchDuration", 0) / 1000
@@ -116,7 +115,7 @@ class Figures(StreamingQueryListener):
         self._write()
 
     def take_round(self, job: str, found: int, seconds: float) -> None:
-        """A round of a job that works on tables as they stand has ended."""
+        """Add the end of a round of a batch job."""
         with self.lock:
             figures = self.rounds.setdefault(job, dict.fromkeys(_ROUNDS, 0.0))
             figures["job_runs"] += 1
@@ -124,7 +123,7 @@ class Figures(StreamingQueryListener):
         self._write()
 
     def text(self) -> str:
-        """All figures, as OpenMetrics."""
+        """All metrics as OpenMetrics text."""
         with self.lock:
             lines = [*_lines(_FIGURES, "query", self.queries), *_lines(_ROUNDS, "name", self.rounds)]
         return "\n".join([*lines, "# EOF", ""])
@@ -162,7 +161,7 @@ def _lines(families: Mapping[str, tuple[str, str]], label: str, told: Mapping[st
 
 
 def behind(progress: dict[str, Any]) -> int:
-    """Rows that the sources have and the query has not: of those sources that count rows."""
+    """Rows that the sources have and the query has not read, for sources that count rows."""
     total = 0
     for source in progress.get("sources", []):
         ends, latest = (_nodes(source.get(name)) for name in ("endOffset", "latestOffset"))
@@ -171,18 +170,18 @@ def behind(progress: dict[str, Any]) -> int:
 
 
 def late_rows(progress: dict[str, Any]) -> int:
-    """What a batch left out because its time was long past; of rows that are summed up before that, the sums count."""
+    """Rows that a batch left out because they were too late. If rows are summed before that, the sums are counted."""
     return sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in progress.get("stateOperators", []))
 
 
 def future_rows(progress: dict[str, Any]) -> int:
-    """What a batch left out because its time is more than a day from now."""
+    """Rows that a batch left out because their time is more than a day ahead."""
     observed = progress.get("observedMetrics") or {}
     return sum(int(told["rows"]) for name, told in observed.items() if name.split()[0] == AHEAD)
 
 
 def rows_taken(progress: dict[str, Any]) -> int:
-    """Rows of a batch. Of a source that hands on ranges (asTasks) Spark counts these; the offset says how many rows they are."""
+    """Rows of a batch. For a source that passes ranges (asTasks) Spark counts the ranges; the offset has the number of rows."""
     if not any("tasks" in _read(source.get("endOffset")) for source in progress.get("sources", [])):
         return int(progress.get("numInputRows", 0))
     ends = _ends_come_to(progress)
@@ -191,12 +190,12 @@ def rows_taken(progress: dict[str, Any]) -> int:
 
 
 def lost_rows(progress: dict[str, Any]) -> int:
-    """What a batch passed over because it was let go of, or removed, before it was read."""
+    """Rows that a batch skipped because retention or a person removed them before they were read."""
     return sum(int(end.get("lost", 0)) for end in _ends_come_to(progress))
 
 
 def replaced_journals(progress: dict[str, Any]) -> list[str]:
-    """Of which nodes a batch was not read on from where they had been read to, and why."""
+    """Nodes whose journal a batch did not continue at the saved position, with the reason."""
     told = (end.get("replaced", {}).items() for end in _ends_come_to(progress))
     return [f"node {node}: {why}" for each in told for node, why in each]
 
@@ -220,7 +219,7 @@ def _read(offset: Any) -> dict[str, Any]:
 
 @contextmanager
 def serving(figures: Figures, address: str) -> Iterator[int]:
-    """Answer /metrics at HOST:PORT while the block lasts; gives the port. An empty address has none."""
+    """Answer /metrics at HOST:PORT while the block runs; yields the port. An empty address starts no server."""
     if not address:
         yield 0
         return

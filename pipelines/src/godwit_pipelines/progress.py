@@ -1,6 +1,6 @@
-"""Shows how far queries are, and waits for them.
+"""Shows the progress of queries, and waits for them.
 
-Owns the bars on a terminal and the lines where there is none; a query's failure is turned into what the pipelines raise.
+Owns the bars on a terminal and the lines where there is none. Turns the failure of a query into an error of the pipelines.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _STOP_S = 30.0
 
 
 def say(console: Console, text: str) -> None:
-    """One line, however long it is: in a log it is found by its words."""
+    """Print one line without wrapping it, so that a search in a log finds its words."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def watcher(
     console: Console, late: dict[str, int], is_asked_to_stop: Callable[[], bool] = lambda: False
 ) -> Callable[..., None]:
-    """Waits for a query that ends by itself, with a bar where somebody looks; `late` is told of rows that were too late, or are of a day to
-    come. Asked to stop, it ends after its batch.
+    """Returns a function that waits for a query which ends by itself, with a bar on a terminal. It adds late rows and rows with a future
+    time to `late`. After a request to stop, the query ends after its batch.
     """
 
     def wait(query: StreamingQuery, committed: Callable[[], list[int]] | None = None) -> None:
@@ -81,8 +81,8 @@ def watch(
     is_asked_to_stop: Callable[[], bool] = lambda: False,
     committed: Callable[[], list[int]] | None = None,
 ) -> Counted:
-    """Wait until the query has worked off what there was; raises what it failed with. `committed` counts the rows that its tables were
-    given, first of all the one that its rows are for: a batch that was committed before, and is done again, brings none.
+    """Wait until the query has processed all available data; raises its failure. `committed` counts the rows given to its tables, first
+    the table that its rows are for. A batch that was committed before counts no rows when it is repeated.
     """
     columns = (
         TextColumn("{task.description}", style="bold", markup=False),
@@ -114,7 +114,7 @@ def watch(
 
 
 class Counted:
-    """A query's batches added up, each once."""
+    """The sums over a query's batches, each counted once."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -149,9 +149,9 @@ def wait_all(
     stopping: Callable[[], None],
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Wait while queries go on; when asked to stop, `stopping` is told, and each finishes its batch, if all do in `_STOP_S`: on a
-    cluster that is gone none would. Raises what the first of them failed with, were it in its very last batch, and what `check` does,
-    which is called again and again.
+    """Wait while queries run. After a request to stop, `stopping` is called and each query finishes its batch, within `_STOP_S` for all:
+    if the cluster is gone, none would. Raises the first failure, also that of a last batch, and any error of `check`, which is called
+    repeatedly.
     """
     while queries and not is_asked_to_stop():
         check()
@@ -170,9 +170,8 @@ def wait_all(
 
 
 def stop_gently(query: StreamingQuery, wait_s: float = _STOP_S) -> StreamingQueryException | None:
-    """Stop a query between two batches if there is such a moment, else when the one at work is done: what of the next has begun by
-    then is done again. One that takes longer than `wait_s` is cut short, which loses nothing either. Returns what it had
-    failed with by itself before that.
+    """Stop a query between two batches, or after its current batch; a next batch that has begun is repeated later. A batch that takes
+    longer than `wait_s` is interrupted, which loses nothing either. Returns the failure that the query had before.
     """
     deadline, at_work = time.monotonic() + wait_s, _last_batch(query)
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
@@ -191,19 +190,19 @@ def _last_batch(query: StreamingQuery) -> int:
 
 
 def explain_disk(text: str) -> errors.DiskFailed | None:
-    """What the system said of a file, in the words of whoever was refused: Python, the tables' library or Java."""
+    """The operating system's error about a file, in the words of Python, the Delta library or Java."""
     found = _REFUSED.search(text)
     return errors.DiskFailed(f"a file of the lake or of a journal: {found[0].strip(': ')}") if found else None
 
 
 def explain_busy(text: str) -> errors.LakeBusy | None:
-    """What Spark says where two processes were not kept apart, as where files cannot be locked."""
+    """Spark's error when two processes write the same batch, which happens only if the file system has no locks."""
     found = _SHARED.search(text)
     return errors.LakeBusy(f"another process runs this query with {found[1]}, and wrote this batch") if found else None
 
 
 def explain_place(text: str) -> errors.TableMissing | None:
-    """What Spark says of a checkpoint of which somebody removed a part."""
+    """Spark's error about a checkpoint from which a part was removed."""
     found = _PLACE.search(text)
     if found is None:
         return None
@@ -213,7 +212,7 @@ def explain_place(text: str) -> errors.TableMissing | None:
 
 
 def explain_state(text: str) -> errors.CheckpointBroken | None:
-    """What Spark says of a checkpoint's file that is missing, cut, or not what was written."""
+    """Spark's error about a checkpoint file that is missing, cut or damaged."""
     if not _STATE.search(text):
         return None
     found = _CHECKPOINT.search(text)
@@ -224,7 +223,7 @@ def explain_state(text: str) -> errors.CheckpointBroken | None:
 
 
 def explain_gone(text: str) -> errors.TableMissing | None:
-    """What Spark says of a table's file that somebody removed."""
+    """Spark's error about a table file that was removed."""
     found = _GONE.search(text) if "does not exist" in text else None
     if found is None:
         return None
@@ -234,13 +233,13 @@ def explain_gone(text: str) -> errors.TableMissing | None:
 
 
 def explain_damaged(text: str) -> errors.TableBroken | None:
-    """What Spark says of a table's file that it cannot read."""
+    """Spark's error about a table file that it cannot read."""
     found = _DAMAGED.search(text)
     return errors.TableBroken(f"{found[1]} is damaged: its table cannot be read. {_LAND_AGAIN}") if found else None
 
 
 def translate(error: BaseException) -> Exception:
-    """What a worker raised on purpose, or Kafka's client says, found in what Spark says of it; else the error as it is."""
+    """The error that a worker raised on purpose or that Kafka's client reported, found in Spark's error; otherwise Spark's error."""
     found = _RAISED.findall(str(error))
     if not found:
         for tell in (explain, explain_disk, explain_busy, explain_place, explain_state, explain_gone, explain_damaged):

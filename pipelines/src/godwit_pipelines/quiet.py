@@ -1,7 +1,7 @@
-"""Keeps what Java says at every start, and nobody can help, off the terminal, and all of what it says as it is ended by a person;
-everything else passes.
+"""Keeps two kinds of Java's output off the terminal: lines that it prints at every start, and everything after a person stopped the
+command.
 
-Owns the error stream of the Java process, which inherits it when the session is built.
+Owns the error stream of the Java process, which inherits it when the session is built. All other output passes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _hushed = threading.Event()
 
 
 def hush() -> None:
-    """From now on nothing passes: whoever is interrupted tells each part of what was under way as a failure."""
+    """From now on drop all output: after an interrupt Java reports every unfinished part as a failure."""
     _hushed.set()
     logging.disable()  # so does the bridge to Java, by Python's own log
 
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
-    """While the block lasts, processes that are started write their errors through a sieve, for as long as they live. Who interrupts
-    it meets Spark's own way of being interrupted, which is told nobody either.
+    """While the block runs, new processes write their errors through a filter for as long as they live. After an interrupt in the block all
+    of it is dropped.
     """
     kept = os.dup(2)
     reading, writing = os.pipe()

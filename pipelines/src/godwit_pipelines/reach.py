@@ -1,5 +1,6 @@
-"""Whether those are there without whom Spark waits without a word: who is to take connections, before it begins, and executors while it
-works. Owns reading `HOST:PORT,…`; whether to go on waiting is the user's to decide.
+"""Checks what Spark would otherwise wait for silently: servers that accept connections, before it starts, and executors while it runs.
+
+Owns reading `HOST:PORT,…`. Whether to wait longer is the user's decision.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PATIENCE_S = 20.0
 
 
 def find_unreachable(key: str, servers: str, timeout_s: float = TIMEOUT_S) -> str:
-    """Why none of `HOST:PORT,…` takes a connection; empty if one does. Raises ConfigInvalid for what is no address."""
+    """Why none of `HOST:PORT,…` accepts a connection; empty if one does. Raises ConfigInvalid for text that is not an address."""
     failures = []
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
@@ -38,7 +39,7 @@ def find_unreachable(key: str, servers: str, timeout_s: float = TIMEOUT_S) -> st
 
 @contextmanager
 def watching_executors(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
-    """While the block lasts, a line when there is no executor for a while, and one when there is again."""
+    """While the block runs, print a line if there is no executor for a while, and one when there is again."""
     master = spark.sparkContext.master or "local"
     if master.startswith("local"):
         yield
@@ -72,5 +73,5 @@ def _watch(spark: SparkSession, master: str, say: Callable[[str], None], is_over
 
 
 def count_executors(spark: SparkSession) -> int:
-    """Processes that work for this session, the driver left out."""
+    """Number of processes that work for this session, without the driver."""
     return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1

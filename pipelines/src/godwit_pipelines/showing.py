@@ -97,7 +97,7 @@ def run_query(source: DeltaTable, table: Table, shown: str, columns: str, rows: 
 
 
 def as_texts(source: DeltaTable) -> tuple[str, str]:
-    """A query in which columns of bytes are text, null where they are none, and the columns as they were in the table."""
+    """A query in which columns of bytes are text, or null if they are not, and its columns in the order of the table."""
     fields = source.schema().fields
     binary = {field.name for field in fields if str(field.type) == 'PrimitiveType("binary")'}
     texts = [f"try_cast(`{name}` AS varchar) AS `{name}`, `{name}` AS `bytes of {name}`" for name in sorted(binary)]

@@ -1,6 +1,6 @@
-"""Being asked to stop, by ^C or by SIGTERM, from the command's first moment to its last.
+"""Handles ^C and SIGTERM, from the command's first moment to its last.
 
-Owns the signals and what they mean: a job that goes on ends after the batch at work, anything else is interrupted where it is.
+Owns the signals and their meaning: a continuous job ends after its current batch, everything else is interrupted at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _heard = False
 
 
 def hear() -> None:
-    """From now on both interrupt; whoever sends SIGTERM means what ^C means."""
+    """From now on both signals interrupt: SIGTERM has the meaning of ^C."""
     sys.unraisablehook = _say_fallen
     for number in _NUMBERS:
         signal.signal(number, _interrupt)
@@ -40,7 +40,7 @@ def _interrupt(*_: object) -> None:
 
 
 def end_children(of: int | None = None) -> None:
-    """End every process that this one began, those first that they began; where the system tells which they are (Linux)."""
+    """End every process that this one started, and first those that they started. Needs Linux to find them."""
     for tasks in Path(f"/proc/{of or os.getpid()}/task").glob("*/children"):
         children = ""
         with contextlib.suppress(OSError):  # it has ended
@@ -55,17 +55,17 @@ _ENDING = b"godwit-pipelines: ends after the batch at work; ^C again ends it at 
 
 
 class Stopping:
-    """Whether somebody asked this process to end. Spark takes SIGINT for itself as it starts: listening begins after that."""
+    """Whether somebody asked this process to stop. Spark takes SIGINT for itself while it starts, so listening begins after that."""
 
     def __init__(self, ending: bytes = _ENDING) -> None:
-        """`ending` is said to who asks, where what is at work goes on to its end."""
+        """`ending` is the line to print if the current work is finished first."""
         self.asked = self.interrupted = False
         self._ending = ending
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
-        """While Spark starts. ^C is told to Java, too: that it is gone then is no fault. Java that nobody has spoken to yet does not
-        see that who began it is gone, and is ended.
+        """While Spark starts. ^C also reaches Java, so a Java that is gone then is not an error. A Java that nobody has connected to does
+        not notice that its parent is gone, and is ended here.
         """
         try:
             yield
@@ -79,7 +79,7 @@ class Stopping:
             raise KeyboardInterrupt from None
 
     def listen(self, *, goes_on: bool) -> None:
-        """A job that does not go on is interrupted where it is, without a word of Spark's about it."""
+        """Listen for the signals. A job that is not continuous is interrupted at once, without an error of Spark."""
         for number in _NUMBERS:
             signal.signal(number, self._ask if goes_on else self._interrupt)
         if _heard:
@@ -101,7 +101,7 @@ class Stopping:
         raise KeyboardInterrupt
 
     def has_ended_java(self, spark: Any) -> bool:
-        """Whether whoever asked ended Java as well, as systemd does and `timeout`: then the batch at work is the next run's."""
+        """Whether the signal ended Java as well, as systemd and `timeout` can do. The next run then repeats the current batch."""
         if not self.asked:
             return False
         try:
@@ -110,7 +110,7 @@ class Stopping:
             return True
 
     def end(self, spark: Any) -> None:
-        """End Spark. Whoever asked may have ended Java as well: then there is nothing left to end."""
+        """Stop Spark. The signal may have ended Java as well; then there is nothing left to stop."""
         if not self.interrupted and not self.asked:
             spark.stop()
             return
@@ -121,7 +121,7 @@ class Stopping:
         return self.asked
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until asked; returns whether it was."""
+        """Wait this long, or until a stop is requested; returns whether it was."""
         deadline = time.monotonic() + seconds
         while not self.asked and time.monotonic() < deadline:
             time.sleep(min(0.2, seconds))

@@ -1,6 +1,6 @@
-"""Subjects and patterns as the options of jobs name them: told wrong before Spark starts, by the rules that nodes have.
+"""Checks subjects and patterns in options of jobs, by the node's rules, before Spark starts.
 
-Pure; the package does not import the node's own rules, and protocol/vectors tests both.
+Pure. The package does not import the node's own code; protocol/vectors tests both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NO_SUBJECT = r"^(?!/)|//|/\z|/\*\*?(/|\z)|[\x00-\x1f\x7f-\x9f]"
 
 
 def check_subject(option: str, text: str) -> None:
-    """Raises ConfigInvalid where a message cannot be published on or below `text`: only MQTT creates empty segments."""
+    """Raises ConfigInvalid if no message can be published on or below `text`. Only MQTT can create empty segments."""
     _check_segments(option, text)
     if "" in text.split("/")[1:]:
         hint = f"did you mean {text.rstrip('/')}?" if text.rstrip("/") else ""
@@ -25,14 +25,14 @@ def check_subject(option: str, text: str) -> None:
 
 
 def check_pattern(option: str, text: str) -> None:
-    """Raises ConfigInvalid where `text` is no subject or pattern."""
+    """Raises ConfigInvalid if `text` is neither a subject nor a pattern."""
     _check_segments(option, text)
     if "**" in text.split("/")[:-1]:
         raise ConfigInvalid(f"--option {option}", text, "has ** before its last segment, where only * is allowed")
 
 
 def check_beginning(option: str, text: str) -> None:
-    """Raises ConfigInvalid where no subject begins with `text`."""
+    """Raises ConfigInvalid if no subject can begin with `text`."""
     _check_slash(option, text)
     if "*" in text:
         raise ConfigInvalid(f"--option {option}", text, "must be a prefix of subjects, not a pattern", hint="/stocks/")

@@ -1,6 +1,6 @@
-"""Words on a terminal. Counts read as a person writes them: one row, not `1 rows`. Publishers' text is shown, never obeyed. Pure.
+"""Formats text for a terminal: counts with the right plural, and text of publishers without control characters. Pure.
 
-Owns the escaping for every line that the command writes. JSON for programs stays exact; on a terminal its control characters are escaped.
+Owns the escaping of every line that the command writes. JSON for programs stays exact; on a terminal its control characters are escaped.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 row`, `2,000 rows`; a plural that is more than an s is given."""
+    """`1 row`, `2,000 rows`. Give `plural` if it is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def printable(text: str) -> str:
-    """Control characters (C0, C1) and those that reorder a line (bidi) as \\uXXXX, in one line."""
+    r"""The text on one line, with control characters (C0, C1) and those that reorder a line (bidi) as \uXXXX."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def sentences(text: object) -> str:
-    """Text of several lines: the ends of its lines and tabs stay."""
+    """Text of several lines: line ends and tabs stay, other control characters are escaped."""
     return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in str(text))
 
 
 def json_line(row: dict[str, Any], *, is_terminal: bool, is_utf8: bool = True) -> str:
-    """A row as one JSON object that any parser takes, in the characters that the output has. NaN and Infinity are texts,
-    bytes that are no UTF-8 are {"base64": ...}.
+    """A row as one JSON object that every parser reads, in the characters that the output can show. NaN and Infinity become text, bytes
+    that are not UTF-8 become {"base64": ...}.
     """
     line = json.dumps(_valid(row), ensure_ascii=not is_utf8, allow_nan=False)
     return printable(line) if is_terminal else line  # outside of its strings there is no such character

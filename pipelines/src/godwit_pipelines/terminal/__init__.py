@@ -1,1 +1,1 @@
-"""What the command has for a terminal: its standard streams, and how whatever goes wrong ends it."""
+"""The command's standard streams, and how an error ends it."""

@@ -1,7 +1,7 @@
-"""Turns whatever ends a command into a sentence and an exit code.
+"""Turns every error of a command into a sentence and an exit code.
 
-Owns the standard streams: output that nobody takes any more, a device that is full and characters that the locale does not have are
-no failures of a job, and never a trace. Invariant: the exit code says what happened also where the sentence cannot be written.
+Owns the standard streams: output that nobody reads any more, a full device, or characters that the locale lacks are not failures of a
+job, and never cause a trace. Invariant: the exit code is right also if the sentence cannot be written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLOSED = "godwit-pipelines: the reader of the output closed it before everythin
 
 
 class Commands(click.Group):
-    """The group of commands, and the program that it is."""
+    """The group of commands, as a program."""
 
     def make_context(self, *args: Any, **given: Any) -> click.Context:
         try:
@@ -49,7 +49,7 @@ class Commands(click.Group):
             end(EXIT_STOPPED, STOPPED)
 
     def main(self, *args: Any, **given: Any) -> Any:
-        """Not click's own program, which has codes of its own for output that cannot be written."""
+        """Replaces click's own program, which has other exit codes for output that cannot be written."""
         prepare_streams()
         code = 0
         try:
@@ -67,7 +67,7 @@ class Commands(click.Group):
 
 
 def describe(error: Exception) -> tuple[int, str]:
-    """The exit code, and what is to be said."""
+    """The exit code, and the sentence."""
     if isinstance(error, PipelineError):
         return error.exit_code, f"godwit-pipelines: {sentences(error)}"
     if isinstance(error, BrokenPipeError):
@@ -81,13 +81,13 @@ def describe(error: Exception) -> tuple[int, str]:
 
 
 def summary(error: Exception) -> str:
-    """What a person reads of it, which is the last line: what Spark says goes on with its plan."""
+    """The part of an error that helps a person: its last line, without Spark's plan."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"godwit-pipelines: unexpected {type(error).__name__}{f': {first}' if first else ''}"
 
 
 def end(code: int, text: str = "") -> NoReturn:
-    """Say it, if anybody hears it, and end with the code: what is left of the output is dropped, for it would fail again."""
+    """Print the sentence if possible, and exit with the code. Remaining output is dropped, because writing it would fail again."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"{text}\n" if text else "")
         sys.stderr.flush()
@@ -101,7 +101,7 @@ def end(code: int, text: str = "") -> NoReturn:
 
 
 def prepare_streams() -> None:
-    """Every character can be shown: one that the locale does not have as an escape. Output that is closed fails when it is written to."""
+    """Make every character printable: those that the locale lacks are escaped. Output that is closed fails when it is written."""
     for name, number, flags in (("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, flags), number)

@@ -1,1 +1,1 @@
-"""What people and publishers write, as values: paths and numbers, or a sentence that says why not. Pure."""
+"""Parses what people and publishers write: paths and numbers. Errors say what was expected. Pure."""

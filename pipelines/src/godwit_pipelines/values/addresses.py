@@ -1,7 +1,7 @@
-"""Folders and files that are given by name: a path of this machine, or `file:///PATH`. Pure.
+"""Paths of folders and files in settings: a local path, or `file:///PATH`. Pure.
 
-Locks, renames and fsync have to work where tables and journals lie. An address of another kind is refused: it would become a folder of
-that name in the working directory, and nothing would be where it was wanted.
+Tables and journals need locks, renames and fsync, so addresses of other stores are refused. They would otherwise become a folder of that
+name in the working directory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WHY = "is not a local path: other stores are not supported, because tables and 
 
 
 def local_path(key: str, text: str, source: str = "") -> str:
-    """The path that was meant. Raises ConfigInvalid for the address of another store."""
+    """The local path. Raises ConfigInvalid for the address of another store."""
     if text == "~" or text.startswith("~/"):
         return str(Path(text).expanduser())
     if not _ADDRESS.match(text):

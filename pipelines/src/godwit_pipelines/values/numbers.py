@@ -1,6 +1,7 @@
-"""Numbers that people and publishers write: what JSON calls a number, and nothing more. Pure.
+"""Parses numbers as JSON defines them. Pure.
 
-Python takes `1_000`, `nan` and digits of any script, Java `Infinity` and `1d`. A value that one of them alone reads is a mistake.
+Python also accepts `1_000`, `nan` and digits of other scripts, Java `Infinity` and `1d`. A number that only one of them accepts is an
+error.
 """
 
 from __future__ import annotations
