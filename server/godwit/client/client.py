@@ -128,7 +128,7 @@ class Client:
         self._connection.check_loop()
         while not self.is_connected:
             if self._session.error is not None:
-                raise self._session.error
+                raise self._session.error.with_traceback(None)
             self._changed.clear()
             await self._changed.wait()
 

@@ -377,7 +377,7 @@ class Session:
 
     def _check_open(self) -> None:
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)  # what raised it before would pile up in it, and be kept alive
 
     def _take_id(self) -> int:
         self._last_id += 1

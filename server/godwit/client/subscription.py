@@ -72,9 +72,10 @@ class Subscription:
         self._connection.check_loop()
         await self._joined.wait()
         if self._subscribing.error is not None:
-            raise self._subscribing.error
+            raise self._subscribing.error.with_traceback(None)
         if self.is_ended:
-            raise self._session.error or ClientClosed(f"the subscription to {self.selector}")
+            error = self._session.error or ClientClosed(f"the subscription to {self.selector}")
+            raise error.with_traceback(None)
 
     def handled(self) -> None:
         """Mark the last item as handled without requesting the next one."""
@@ -132,7 +133,7 @@ class Subscription:
                 return item
             if core.state is State.ENDED:
                 if core.error is not None:
-                    raise core.error
+                    raise core.error.with_traceback(None)
                 raise StopAsyncIteration
             self._connection.check_loop()
             self._news.clear()
@@ -167,7 +168,7 @@ class Watch:
                 return change
             if self._watching.is_ended:
                 if self._watching.error is not None:
-                    raise self._watching.error
+                    raise self._watching.error.with_traceback(None)
                 raise StopAsyncIteration
             self._connection.check_loop()
             self._news.clear()

@@ -205,7 +205,7 @@ class Inbox:
         try:
             while not fits():
                 if self._error is not None:
-                    raise self._error
+                    raise self._error.with_traceback(None)
                 if self._is_closed:
                     raise ClientClosed("the inbox")
                 news.clear()

@@ -56,10 +56,10 @@ class Lease:
     def check(self) -> None:
         """Raises PositionFileHeld where another took it meanwhile, because this process did not run for so long."""
         if self._lost is not None:
-            raise self._lost
+            raise self._lost.with_traceback(None)
         if self.is_held and (holder := self._read()) is not None and holder.get("owner") != self._owner:
             self.is_held, self._lost = False, self._held_by(holder)
-            raise self._lost
+            raise self._lost.with_traceback(None)
 
     def renew(self) -> None:
         """Say that this owner lives; raises PositionFileHeld, or OSError."""
