@@ -7,6 +7,8 @@ pub use connection_count::ConnectionCount;
 pub use purge::Purged;
 use snapshots::LOOK_MAX;
 
+use std::collections::BinaryHeap;
+
 use super::Node;
 use super::journal::States;
 use super::log::Log;
@@ -48,6 +50,10 @@ impl Node {
         }
         let aim = bytes_max - ROOM_BYTES.min(bytes_max / 64);
         for spare in [Spare::Unowed, Spare::Messages, Spare::Everything] {
+            if self.counts.bytes + cost <= bytes_max {
+                // Nothing of more worth goes only to keep some room free.
+                return true;
+            }
             let mut seen = None;
             for _ in 0..if spare == Spare::Everything { SNAPSHOT_ROUNDS_MAX } else { ROUNDS_MAX } {
                 if self.counts.bytes + cost <= aim {
@@ -62,12 +68,13 @@ impl Node {
         self.counts.bytes + cost <= bytes_max
     }
 
-    /// Takes the older half of a log at most, so that one that was met by bad luck keeps its better half. False where nothing was to be taken.
+    /// Takes the older half of a log at most, so that one that was met by bad luck keeps its better half. False where nothing was to be taken; a
+    /// message that is the snapshot as well frees nothing, but those behind it can go then.
     fn shrink(&mut self, slot: u32, aim: usize, spare: Spare) -> bool {
         let after = self.owed_after(slot, spare);
         let Some(log) = self.names.log_at_mut(slot) else { return false };
-        let before = self.counts.bytes;
-        for _ in 0..log.len().div_ceil(2).min(EVICTIONS_EACH) {
+        let (before, len) = (self.counts.bytes, log.len());
+        for _ in 0..len.div_ceil(2).min(EVICTIONS_EACH) {
             let Some(oldest) = log.oldest().map(|oldest| oldest.arrival) else { break };
             if oldest > after {
                 break;
@@ -88,7 +95,7 @@ impl Node {
         if log.len() == 0 && !log.latest.is_none() && spare == Spare::Everything {
             evict_snapshot(log, &mut self.counts, &mut self.states);
         }
-        self.counts.bytes < before
+        self.counts.bytes < before || log.len() < len
     }
 
     /// The arrival after which nothing of a log may go.
@@ -110,7 +117,7 @@ impl Node {
 
     /// The log that can free most of a few; each is found by a message that was accepted at random. `seen` is what a longer search found for
     /// this publish, which is made once.
-    fn find_large(&mut self, spare: Spare, seen: &mut Option<Vec<(usize, u32)>>) -> Option<u32> {
+    fn find_large(&mut self, spare: Spare, seen: &mut Option<BinaryHeap<(usize, u32)>>) -> Option<u32> {
         let (gone, len, slots) = (self.index.gone(), self.index.len() as u64, u64::from(self.names.slots()));
         let mut best: Option<(usize, u32)> = None;
         if slots == 0 || self.counts.bytes == 0 {
@@ -132,11 +139,23 @@ impl Node {
             // Chance met none, or would take small snapshots for large ones.
             let seen =
                 seen.get_or_insert_with(|| self.list_among(LOOK_MAX, |node, slot| node.spare_bytes(slot, spare)));
-            if seen.last().copied() >= best {
-                best = seen.pop();
-            }
+            best = best.max(self.largest_of(seen, spare));
         }
         best.map(|(_, slot)| slot)
+    }
+
+    /// The log of a list that can free most now: it stays there for as long as it can free anything, and has less each time it was met.
+    fn largest_of(&self, seen: &mut BinaryHeap<(usize, u32)>, spare: Spare) -> Option<(usize, u32)> {
+        while let Some((bytes, slot)) = seen.pop() {
+            let now = self.spare_bytes(slot, spare);
+            if now > 0 {
+                seen.push((now, slot));
+            }
+            if now == bytes {
+                return Some((bytes, slot));
+            }
+        }
+        None
     }
 
     fn next_random(&mut self) -> u64 {

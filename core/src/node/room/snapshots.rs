@@ -1,4 +1,6 @@
 //! The bound of all snapshots together: at it the largest of those that are looked at goes, and never one that is smaller than the newcomer.
+use std::collections::BinaryHeap;
+
 use super::super::Node;
 use super::evict_snapshot;
 
@@ -45,12 +47,11 @@ impl Node {
         best
     }
 
-    /// Of so many logs those that have something of what is measured, the one with most last.
-    pub(super) fn list_among(&mut self, looks: u32, measure: impl Fn(&Self, u32) -> usize) -> Vec<(usize, u32)> {
+    /// Of so many logs those that have something of what is measured, the one with most first.
+    pub(super) fn list_among(&mut self, looks: u32, measure: impl Fn(&Self, u32) -> usize) -> BinaryHeap<(usize, u32)> {
         let mut all = Vec::new();
         self.look_at(looks, measure, |found| all.push(found));
-        all.sort_unstable();
-        all
+        BinaryHeap::from(all)
     }
 
     fn look_at(&mut self, looks: u32, measure: impl Fn(&Self, u32) -> usize, mut note: impl FnMut((usize, u32))) {

@@ -11,6 +11,7 @@ mod holder;
 mod overlap;
 mod owed;
 mod publisher;
+mod room;
 mod shares;
 mod subscriber;
 mod wills;

@@ -23,13 +23,13 @@ fn short_logs(change: impl FnOnce(&mut Settings)) -> World {
     World::new(settings, 2, false)
 }
 
-fn arrive(world: &mut World, shard: usize, name: &str) -> Place {
+pub(super) fn arrive(world: &mut World, shard: usize, name: &str) -> Place {
     let place = come(world, shard, &connect(name, true));
     world.turn_all();
     place
 }
 
-fn subscribe_five(world: &mut World, place: Place, filter: &str, qos: u8) {
+pub(super) fn subscribe_five(world: &mut World, place: Place, filter: &str, qos: u8) {
     let mut bytes = subscribe(&[(filter, qos)]);
     bytes.insert(4, 0); // no properties
     bytes[1] += 1;
@@ -53,7 +53,7 @@ fn pass(world: &mut World, ms: u64) {
 }
 
 /// Takes the packets that came: CONNACK's flags and properties, and the numbers of messages, each of which is acknowledged.
-fn hear(world: &mut World, place: Place, says: bool) -> (Option<Vec<u8>>, Vec<u32>) {
+pub(super) fn hear(world: &mut World, place: Place, says: bool) -> (Option<Vec<u8>>, Vec<u32>) {
     let (mut connack, mut numbers) = (None, Vec::new());
     loop {
         world.turn_all();
@@ -84,7 +84,7 @@ fn all(numbers: std::ops::Range<u32>) -> Vec<u32> {
     numbers.collect()
 }
 
-fn missed(world: &World) -> Vec<(String, String, Option<u64>)> {
+pub(super) fn missed(world: &World) -> Vec<(String, String, Option<u64>)> {
     let told = world.reports.iter().filter_map(|report| match report {
         Report::MqttMissed { client, selector, missed, .. } => Some((client.to_string(), selector.clone(), *missed)),
         _ => None,
