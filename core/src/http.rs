@@ -22,6 +22,6 @@ pub use commands::{Asked, ListenMany, Wish, read_commands};
 pub use content::{check_publishes, media_of};
 pub use head::{Framing, Head, Method, read_head};
 pub use produce::{read_produce, read_removal};
-pub use query::{Listen, Way, find_token, has_subject, hint_at_plus, read_listen, read_subject};
+pub use query::{Listen, Way, find_token, has_subject, hint_at_plus, read_listen};
 pub use shown::read_shown;
 pub use upgrade::{Upgrade, is_upgrade, upgrade};

@@ -112,7 +112,7 @@ pub fn head(input: &[u8]) {
             assert!(listen.wait_ms <= limits.poll_ms_max && listen.subscribes.iter().all(|s| s.after_each.len() <= 8));
         }
     }
-    let _ = (http::read_produce(&head, b"{}", &limits), http::read_subject(&head), http::find_token(&head));
+    let _ = (http::read_produce(&head, b"{}", &limits), http::read_removal(&head), http::find_token(&head));
 }
 
 /// Chunked bodies: in pieces and whole they give the same, and memory follows the bytes.

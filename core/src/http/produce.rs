@@ -5,16 +5,17 @@ use std::borrow::Cow;
 use super::content::read_content;
 use super::fields::GivenFields;
 use super::head::Head;
-use super::query::{invalid, missing, number as whole, pairs, read_subject, set, truth, unknown};
+use super::query::{invalid, missing, number as whole, pairs, set, truth, unknown};
 use crate::codec::{check_numbered, check_publisher};
 use crate::codes::Code;
 use crate::command::{Ack, Numbered, Publish, Refusal};
 use crate::limits::{KEY_BYTES_MAX, Limits};
 use crate::message::Kind;
 
-/// Where a publish stands among those of its publisher, as the query says it.
+/// What a publish and a removal have in common: a level to be reached, and a place among those of the publisher.
 #[derive(Default)]
 struct GivenNumber<'a> {
+    ack: Option<Ack>,
     publisher: Option<Cow<'a, str>>,
     number: Option<u64>,
     floor: Option<u64>,
@@ -22,6 +23,19 @@ struct GivenNumber<'a> {
 }
 
 impl<'a> GivenNumber<'a> {
+    /// Takes a parameter; false: it is another's.
+    fn take(&mut self, name: &str, value: &Cow<'a, str>) -> Result<bool, Refusal> {
+        match name {
+            "ack" => set(&mut self.ack, name, level(value)?)?,
+            "publisher" => set(&mut self.publisher, name, value.clone())?,
+            "number" => set(&mut self.number, name, whole(name, value)?)?,
+            "floor" => set(&mut self.floor, name, whole(name, value)?)?,
+            "again" => set(&mut self.is_again, name, truth(name, value)?)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// A publisher and a number, or neither.
     fn hold(self, is_guaranteed: bool, has_key: bool) -> Result<(Option<Cow<'a, str>>, Option<Numbered>), Refusal> {
         let Some(number) = self.number else {
@@ -41,7 +55,7 @@ impl<'a> GivenNumber<'a> {
 /// What is wrong with its parameters or its body.
 pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Result<Publish<'a>, Refusal> {
     let (mut subject, mut retain, mut merge) = (None, None, None);
-    let (mut guaranteed, mut ack, mut reply_to) = (None, None, None);
+    let (mut guaranteed, mut reply_to) = (None, None);
     let (mut given, mut number) = (GivenFields::default(), GivenNumber::default());
     for pair in pairs(head.query) {
         let (name, value) = pair?;
@@ -51,19 +65,7 @@ pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Res
             "merge" => set(&mut merge, name, truth(name, &value)?)?,
             "guaranteed" => set(&mut guaranteed, name, truth(name, &value)?)?,
             "reply_to" => set(&mut reply_to, name, value)?,
-            "ack" => {
-                let level = match &*value {
-                    "cached" => Ack::Cached,
-                    "replicated" => Ack::Replicated,
-                    "disk" => Ack::Disk,
-                    _ => return Err(invalid("ack is cached, replicated or disk")),
-                };
-                set(&mut ack, name, level)?;
-            }
-            "publisher" => set(&mut number.publisher, name, value)?,
-            "number" => set(&mut number.number, name, whole(name, &value)?)?,
-            "floor" => set(&mut number.floor, name, whole(name, &value)?)?,
-            "again" => set(&mut number.is_again, name, truth(name, &value)?)?,
+            _ if number.take(name, &value)? => {}
             _ if given.take(name, &value, limits)? => {}
             _ => return Err(unknown(name)),
         }
@@ -71,6 +73,7 @@ pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Res
     let fields = given.hold(limits)?;
     let (kind, content) = read_content(head, body, limits)?;
     let is_guaranteed = guaranteed.unwrap_or(true);
+    let ack = number.ack.unwrap_or(Ack::Cached);
     let (publisher, numbered) = number.hold(is_guaranteed, head.idempotency_key.is_some())?;
     Ok(Publish {
         subject: subject.ok_or_else(missing)?,
@@ -85,7 +88,7 @@ pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Res
         publisher,
         key: head.idempotency_key.map(read_key).transpose()?,
         reply_to,
-        ack: ack.unwrap_or(Ack::Cached),
+        ack,
     })
 }
 
@@ -94,8 +97,19 @@ pub fn read_produce<'a>(head: &Head<'a>, body: &'a [u8], limits: &Limits) -> Res
 /// # Errors
 /// What is wrong with its parameters.
 pub fn read_removal<'a>(head: &Head<'a>) -> Result<Publish<'a>, Refusal> {
+    let (mut subject, mut number) = (None, GivenNumber::default());
+    for pair in pairs(head.query) {
+        let (name, value) = pair?;
+        match name {
+            "subject" => set(&mut subject, name, value)?,
+            _ if number.take(name, &value)? => {}
+            _ => return Err(unknown(name)),
+        }
+    }
+    let ack = number.ack.unwrap_or(Ack::Cached);
+    let (publisher, numbered) = number.hold(true, head.idempotency_key.is_some())?;
     Ok(Publish {
-        subject: read_subject(head)?,
+        subject: subject.ok_or_else(missing)?,
         kind: Kind::Text,
         content: Cow::Borrowed(b""),
         fields: Vec::new(),
@@ -104,11 +118,20 @@ pub fn read_removal<'a>(head: &Head<'a>) -> Result<Publish<'a>, Refusal> {
         is_removal: true,
         is_guaranteed: true,
         key: head.idempotency_key.map(read_key).transpose()?,
-        numbered: None,
-        publisher: None,
+        numbered,
+        publisher,
         reply_to: None,
-        ack: Ack::Cached,
+        ack,
     })
+}
+
+fn level(value: &str) -> Result<Ack, Refusal> {
+    match value {
+        "cached" => Ok(Ack::Cached),
+        "replicated" => Ok(Ack::Replicated),
+        "disk" => Ok(Ack::Disk),
+        _ => Err(invalid("ack is cached, replicated or disk")),
+    }
 }
 
 /// A key as it stands, or within the quotes of a structured field.

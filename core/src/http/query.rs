@@ -135,22 +135,6 @@ pub fn has_subject(head: &Head<'_>) -> bool {
     head.query.split('&').any(|pair| pair.split('=').next() == Some("subject"))
 }
 
-/// The one subject that a query names, and nothing else.
-///
-/// # Errors
-/// What is wrong with the parameters.
-pub fn read_subject<'a>(head: &Head<'a>) -> Result<Cow<'a, str>, Refusal> {
-    let mut subject = None;
-    for pair in pairs(head.query) {
-        let (name, value) = pair?;
-        match name {
-            "subject" => set(&mut subject, name, value)?,
-            _ => return Err(unknown(name)),
-        }
-    }
-    subject.ok_or_else(missing)
-}
-
 /// What helps where a subject is not there: a `+` of a query stands for a blank.
 #[must_use]
 pub fn hint_at_plus(head: &Head<'_>) -> &'static str {

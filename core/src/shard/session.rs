@@ -277,7 +277,7 @@ impl Shard {
             Ack::Disk if !is_guaranteed => "a standard message is kept nowhere",
             Ack::Disk if self.settings.journal.is_some() => return Ok(()),
             Ack::Disk => "this node keeps no journal: it has no data directory, or journal.enabled is false",
-            Ack::Replicated => "this node is alone",
+            Ack::Replicated => "replicated needs several nodes, and this node is alone: use cached or disk",
         };
         Err(Refusal::new(Code::AckUnavailable, why))
     }

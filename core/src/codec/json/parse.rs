@@ -238,7 +238,10 @@ fn removal<'a>(fields: &Fields<'a>) -> Result<(Kind, Cow<'a, [u8]>), Refusal> {
     use Field::{Bytes, Content, FieldsBytes, Guaranteed, Merge, ReplyTo, Retain, Text};
     let others = [Content, Text, Bytes, Retain, Merge, Guaranteed, ReplyTo, Field::Fields, FieldsBytes];
     if others.iter().any(|field| fields.raw(*field).is_some()) {
-        return Err(Refusal::new(Code::FieldInvalid, "removed allows no other fields than id, key and ack"));
+        return Err(Refusal::new(
+            Code::FieldInvalid,
+            "beside removed only id, key, number, floor, again and ack are allowed",
+        ));
     }
     Ok((Kind::Text, Cow::Borrowed(b"")))
 }

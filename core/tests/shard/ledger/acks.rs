@@ -72,6 +72,34 @@ fn nothing_overtakes_a_removal_that_waits_for_the_disk() {
 }
 
 #[test]
+fn a_removal_by_delete_is_one_message_for_its_number() {
+    let mut world = World::new(journaling(), 1, false);
+    let place = world.accept(0);
+    world.bytes(place, post("?subject=/a", "1").as_bytes());
+    let with = |query: &str| DELETE.replace("subject=/a", &format!("subject=/a&{query}"));
+    let numbered = with("publisher=0123456789abcdef&number=7&ack=disk");
+    world.bytes(place, [&numbered[..], &numbered].concat().as_bytes());
+    tell(&mut world, Progress { synced: 2, ..Progress::default() });
+    let answers = text(&mut world, place);
+    assert_eq!(statuses(&answers), ["201"; 3]);
+    assert_eq!(answers.matches(r#"{"at":"7.2"}"#).count(), 2, "{answers}");
+    assert_eq!(answers.matches("Godwit-Duplicate: true").count(), 1, "{answers}");
+    for (query, reason) in [
+        ("number=8", "publisher"),
+        ("publisher=0123456789abcdef", "number"),
+        ("ack=soon", "ack"),
+        ("ack=replicated", "replicated"),
+        ("retain=true", "retain"),
+    ] {
+        world.bytes(place, with(query).as_bytes());
+        world.turn(0);
+        world.settle();
+        let answer = text(&mut world, place);
+        assert!(!answer.starts_with("HTTP/1.1 2") && answer.contains(reason), "{query} {answer}");
+    }
+}
+
+#[test]
 fn a_removal_over_websocket_is_answered_once_the_disk_has_it() {
     let mut world = World::new(journaling(), 1, false);
     let place = world.connect(0);
