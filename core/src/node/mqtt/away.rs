@@ -30,10 +30,22 @@ impl Node {
         }
     }
 
-    /// Quotas are in force that were not, or no longer.
-    pub(in crate::node) fn count_all_away(&mut self) {
-        let ids: Vec<Arc<str>> = self.clients.by_id.keys().cloned().collect();
-        ids.iter().for_each(|id| self.count_again_away(id, 0));
+    /// Quotas are in force that were not, or no longer: all who are away are to be counted again.
+    pub(in crate::node) fn recount_away(&mut self) {
+        let away = self.clients.by_id.iter().filter(|(_, client)| client.kept.is_some());
+        self.clients.uncounted = away.map(|(id, _)| Arc::clone(id)).collect();
+    }
+
+    /// Counts at most `count` of them. True when more remain.
+    pub(in crate::node) fn recount_some_away(&mut self, count: usize) -> bool {
+        let uncounted = &mut self.clients.uncounted;
+        let rest = uncounted.len().saturating_sub(count);
+        let some = uncounted.split_off(rest);
+        if uncounted.is_empty() {
+            uncounted.shrink_to_fit();
+        }
+        some.iter().for_each(|id| self.count_again_away(id, 0));
+        rest > 0
     }
 
     fn keys_of_away(&self, holder: &Arc<Holder>) -> [Option<Key>; 2] {
@@ -41,5 +53,49 @@ impl Node {
         let is_counted = limits.subscriptions_per_identity_max > 0 && !holder.is_anonymous();
         let tenant_counts = limits.subscriptions_per_tenant_max > 0 && !tenant.is_empty();
         [is_counted.then(|| Key::Holder(Arc::clone(holder))), tenant_counts.then(|| Key::Tenant(Arc::clone(tenant)))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::account::Key;
+    use crate::holder::Holder;
+    use crate::node::Node;
+    use crate::node::mqtt::{Client, Kept, KeptSubscription};
+    use crate::settings::Settings;
+
+    #[test]
+    fn sessions_are_counted_again_some_at_a_time() {
+        let mut settings = Settings::default();
+        let mut node = Node::new(&settings);
+        let holder = Holder::new("", "authorizer", "ann");
+        let subscription = KeptSubscription {
+            selector: "/a".into(),
+            options: 1,
+            subscription_id: 0,
+            arrival: 0,
+            began: 0,
+            is_joining: false,
+            joined: None,
+            inherited: None,
+        };
+        for number in 0..10_000 {
+            let mut client = Client::new(number, Arc::clone(&holder));
+            client.kept = Some(Box::new(Kept { subscriptions: vec![subscription.clone()], ..Kept::default() }));
+            node.clients.by_id.insert(Arc::from(format!("{number}")), Box::new(client));
+        }
+        settings.limits.subscriptions_per_identity_max = 1_000_000;
+        node.configure(&settings);
+        let account = node.accounts.open(Key::Holder(holder), settings.limits.rate_limit_entries_max, 0);
+        let (mut before, mut from) = (0, Some(0));
+        while let Some(slot) = from {
+            from = node.resolve_again(slot);
+            let counted = account.away();
+            assert!(counted > before && counted - before <= 4_096, "{counted} after {before}");
+            before = counted;
+        }
+        assert_eq!(before, 10_000);
     }
 }

@@ -202,6 +202,8 @@ pub(in crate::node) struct Clients {
     /// Clients that are away.
     pub(in crate::node) away: usize,
     promises: Promises,
+    /// Those away that other quotas are yet to count.
+    uncounted: Vec<Arc<str>>,
 }
 
 impl Clients {

@@ -4,11 +4,11 @@ use super::super::Node;
 use crate::limits::Limits;
 use crate::settings::Settings;
 
-/// Subjects whose policy is found anew under one acquisition.
+/// Subjects whose policy is found again, and sessions that are counted again, while the lock is held once.
 const EACH: u32 = 4_096;
 
 impl Node {
-    /// Takes other limits and patterns; `resolve_again` brings them to the subjects there are.
+    /// Takes other limits and patterns; `resolve_again` brings them to the subjects and sessions there are.
     pub fn configure(&mut self, settings: &Settings) {
         let counts_away =
             |limits: &Limits| (limits.subscriptions_per_identity_max > 0, limits.subscriptions_per_tenant_max > 0);
@@ -23,11 +23,11 @@ impl Node {
         self.limits = limits;
         self.policies.replace(settings, &mut self.ages);
         if is_counted_otherwise {
-            self.count_all_away();
+            self.recount_away();
         }
     }
 
-    /// Finds the policies of some subjects anew, from a slot on; where to go on, none at the end.
+    /// Finds the policies of some subjects again, from a slot on, and counts some sessions; where to continue, none at the end.
     pub fn resolve_again(&mut self, from: u32) -> Option<u32> {
         let slots = self.names.slots();
         let end = slots.min(from.saturating_add(EACH));
@@ -35,6 +35,7 @@ impl Node {
             let Some(log) = self.names.log_at_mut(slot) else { continue };
             log.policy = self.policies.resolve(&log.subject, log.began_as_reply, &mut self.ages);
         }
-        (end < slots).then_some(end)
+        let is_counting = self.recount_some_away(EACH as usize);
+        (end < slots || is_counting).then_some(end)
     }
 }

@@ -135,8 +135,7 @@ fn a_quota_that_is_turned_on_or_lowered_counts_who_is_away_and_each_can_come_bac
     }
     let mut limited = settings();
     limited.limits.subscriptions_per_identity_max = 50;
-    world.order(0, Order::Configure(Arc::new(limited.clone())));
-    world.node.lock().unwrap().configure(&limited);
+    world.configure(&limited);
     world.turn_all();
     assert_eq!(subscribe_and_leave(&mut world, "ann", "4", 30), 0, "90 of 50 are there");
     let holder = || Holder::new("", "authorizer", "ann");

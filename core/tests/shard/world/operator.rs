@@ -1,7 +1,10 @@
 //! What an operator does to a node of values, and sees of it.
 
+use std::sync::Arc;
+
 use godwit_core::node::Purged;
 use godwit_core::report::Order;
+use godwit_core::settings::Settings;
 use godwit_core::subject::Pattern;
 
 use super::World;
@@ -12,6 +15,21 @@ impl World {
         let (state, net) = &mut self.shards[shard];
         state.begin(now);
         state.order(order, net);
+    }
+
+    /// Gives the node and all shards other settings.
+    pub(crate) fn configure(&mut self, settings: &Settings) {
+        let mut node = self.node.lock().expect("unpoisoned");
+        node.configure(settings);
+        let mut from = Some(0);
+        while let Some(slot) = from {
+            from = node.resolve_again(slot);
+        }
+        drop(node);
+        let settings = Arc::new(settings.clone());
+        for shard in 0..self.shard_count() {
+            self.order(shard, Order::Configure(Arc::clone(&settings)));
+        }
     }
 
     /// Takes back what a subject keeps, as an operator does; shards hear of it with their next turn.
