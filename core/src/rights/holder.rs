@@ -1,5 +1,6 @@
 //! Who a connection is: a name, who vouches for it, and whose customer it is. Two authorities may use the same name for two people, so what
 //! a node keeps for somebody (quotas, idempotency keys, sessions, revocations) it keeps for all three together.
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -38,6 +39,20 @@ impl Holder {
     pub fn client_key(&self, id: &Arc<str>) -> Arc<str> {
         if self.tenant.is_empty() { Arc::clone(id) } else { Arc::from(format!("{}\0{id}", self.tenant)) }
     }
+}
+
+/// What a group of shared subscriptions is kept under: each tenant has its own. No group name holds a NUL, and a slash would end it.
+pub(crate) fn group_key<'a>(group: &'a str, tenant: &str) -> Cow<'a, str> {
+    if tenant.is_empty() {
+        return Cow::Borrowed(group);
+    }
+    Cow::Owned(format!("{group}\0{}", tenant.replace('\u{1}', "\u{1}1").replace('/', "\u{1}0")))
+}
+
+/// The group and the tenant of a key of `group_key`.
+pub(crate) fn group_of(key: &str) -> (&str, Arc<str>) {
+    let (group, tenant) = key.split_once('\0').unwrap_or((key, ""));
+    (group, Arc::from(tenant.replace("\u{1}0", "/").replace("\u{1}1", "\u{1}")))
 }
 
 /// The client identifier within a key of `client_key`.
@@ -114,6 +129,16 @@ mod tests {
         let keys = ["", "acme", "umbrella"].map(|tenant| Holder::new(tenant, "basic", "ann").client_key(&id));
         assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
         assert!(keys.iter().all(|key| client_of(key) == "pump"));
+    }
+
+    #[test]
+    fn a_group_belongs_to_its_tenant() {
+        let tenants = ["", "acme", "a/b", "a\u{1}0b", "a\u{1}b", "a\u{1}1b", "a\0b"];
+        let keys = tenants.map(|tenant| group_key("g", tenant).into_owned());
+        for (key, tenant) in keys.iter().zip(tenants) {
+            assert_eq!(group_of(key), ("g", Arc::from(tenant)));
+            assert!(!key.contains('/') && keys.iter().filter(|other| *other == key).count() == 1, "{key:?}");
+        }
     }
 
     #[test]

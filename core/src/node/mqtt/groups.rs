@@ -8,6 +8,7 @@ use super::super::Node;
 use super::Mail;
 use super::dealt::{Dealings, Dealt};
 use super::group_notes::DealtBefore;
+use crate::holder::{group_key, group_of};
 use crate::message::{LogId, Message};
 use crate::node::{Found, Stride, Way};
 use crate::subject::Pattern;
@@ -21,9 +22,10 @@ pub(in crate::node) const GROUP: &str = "group ";
 
 #[derive(Debug)]
 pub(super) struct Group {
+    /// What it is kept under: a key of `group_key`, and its selector.
     pub(super) name: (Box<str>, Box<str>),
-    /// In whose share of the node's bound it is: the tenant of its first member. None until a member of an earlier run's group is known.
-    pub(super) tenant: Option<Arc<str>>,
+    /// In whose share of the node's bound it is.
+    pub(super) tenant: Arc<str>,
     pub(super) pattern: Pattern,
     /// Everything up to this arrival has been dealt or is pending.
     pub(super) arrival: u64,
@@ -139,7 +141,7 @@ impl Groups {
     }
 
     pub(super) fn tenant(&self, number: u32) -> Option<Arc<str>> {
-        self.by_number.get(&number)?.tenant.clone()
+        self.by_number.get(&number).map(|group| Arc::clone(&group.tenant))
     }
 }
 
@@ -153,18 +155,17 @@ impl Node {
         }
     }
 
-    /// One more member of `shard`, of a tenant; returns the group's number.
+    /// One more member of `shard`, of a tenant's group; returns the group's number.
     pub fn join_group(&mut self, shard: u8, name: &str, pattern: &Pattern, tenant: &Arc<str>) -> u32 {
-        let number = self.group(name, pattern);
+        let number = self.group(&group_key(name, tenant), pattern);
         if let Some(group) = self.groups.by_number.get_mut(&number) {
             group.members.entry(shard).or_default().count += 1;
-            group.tenant.get_or_insert_with(|| Arc::clone(tenant));
         }
         number
     }
 
-    fn group(&mut self, name: &str, pattern: &Pattern) -> u32 {
-        let key = (Box::from(name), Box::from(pattern.text()));
+    fn group(&mut self, key: &str, pattern: &Pattern) -> u32 {
+        let key = (Box::from(key), Box::from(pattern.text()));
         if let Some(number) = self.groups.numbers.get(&key) {
             return *number;
         }
@@ -180,9 +181,11 @@ impl Node {
     pub(super) fn begin_group(&mut self, name: (Box<str>, Box<str>), pattern: &Pattern, arrival: u64) -> u32 {
         self.groups.last += 1;
         let number = self.groups.last;
+        let (shown, tenant) = group_of(&name.0);
+        self.holders.add_group(number, (shown, &name.1));
         let group = Group {
             name: name.clone(),
-            tenant: None,
+            tenant,
             pattern: pattern.clone(),
             arrival,
             pending: VecDeque::new(),
@@ -197,7 +200,6 @@ impl Node {
             notes_settled: false,
         };
         self.owed.add(pattern.text(), arrival);
-        self.holders.add_group(number, (&name.0, &name.1));
         self.groups.by_number.insert(number, group);
         self.groups.numbers.insert(name, number);
         number
@@ -221,13 +223,12 @@ impl Node {
         self.settle_group(number);
     }
 
-    /// A session with such a subscription is away from now on, with its tenant, or no more.
-    pub(super) fn count_away(&mut self, name: &str, selector: &str, away: Option<&Arc<str>>) {
+    /// A session of a tenant with such a subscription is away from now on, or no more.
+    pub(super) fn count_away(&mut self, (name, selector): (&str, &str), tenant: &str, is_away: bool) {
         let Ok(pattern) = Pattern::parse(selector) else { return };
-        let number = self.group(name, &pattern);
+        let number = self.group(&group_key(name, tenant), &pattern);
         if let Some(group) = self.groups.by_number.get_mut(&number) {
-            group.away = if away.is_some() { group.away + 1 } else { group.away.saturating_sub(1) };
-            group.tenant = group.tenant.take().or(away.cloned());
+            group.away = if is_away { group.away + 1 } else { group.away.saturating_sub(1) };
         }
         self.settle_group(number);
     }

@@ -95,7 +95,7 @@ impl Holders {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Owner {
     Client(Arc<crate::holder::Holder>),
-    /// Its name, and the tenant of its first member.
+    /// Its name, and its tenant.
     Group(Arc<str>, Option<Arc<str>>),
 }
 

@@ -13,8 +13,9 @@ use crate::report::ConnectionId;
 pub(super) struct Hold {
     /// Selectors, with the arrivals after which they are held.
     stands: Vec<(Arc<str>, u64)>,
-    /// Groups that count the session as away until it is a member again.
+    /// Groups of its tenant that count the session as away until it is a member again.
     groups: Vec<Box<str>>,
+    tenant: Arc<str>,
 }
 
 impl Hold {
@@ -37,8 +38,11 @@ impl Node {
     pub(super) fn hand_over(&mut self, id: &str, kept: &Kept, is_over: bool) {
         let stands = kept.stands().map(|(selector, arrival)| (Arc::from(selector), arrival)).collect();
         let shared = kept.subscriptions.iter().filter(|one| split_shared(&one.selector).is_some());
-        let hold = Hold { stands, groups: shared.map(|one| one.selector.clone()).collect() };
-        match self.clients.by_id.get_mut(id).filter(|_| !is_over) {
+        let groups = shared.map(|one| one.selector.clone()).collect();
+        let client = self.clients.by_id.get_mut(id);
+        let tenant = client.as_ref().map_or_else(Arc::default, |client| Arc::clone(&client.holder.tenant));
+        let hold = Hold { stands, groups, tenant };
+        match client.filter(|_| !is_over) {
             Some(client) => client.hold = Some(Box::new(hold)),
             None => self.end_hold(Some(Box::new(hold))),
         }
@@ -54,7 +58,7 @@ impl Node {
             self.owed.add(selector, *arrival);
         }
         if !stands.is_empty() {
-            client.hold = Some(Box::new(Hold { stands, groups: Vec::new() }));
+            client.hold = Some(Box::new(Hold { stands, ..Hold::default() }));
             if let Some((id, _)) = self.clients.by_id.get_key_value(id) {
                 self.holders.add_client(serial, id);
             }
@@ -69,8 +73,8 @@ impl Node {
             self.owed.remove(selector, *arrival);
         }
         for name in &hold.groups {
-            if let Some((group, selector)) = split_shared(name) {
-                self.count_away(group, selector, None);
+            if let Some(name) = split_shared(name) {
+                self.count_away(name, &hold.tenant, false);
             }
         }
     }

@@ -370,12 +370,13 @@ impl Node {
                 self.note_will(&id, None);
             }
             if is_over {
-                let kept = self.clients.by_id.get_mut(&id).and_then(|client| client.kept.take());
+                let client = self.clients.by_id.get_mut(&id);
+                let kept = client.and_then(|client| Some((client.kept.take()?, Arc::clone(&client.holder.tenant))));
                 self.note_session(&id, None, 0, 0);
                 self.clients.remove(&id);
                 self.clients.away -= 1;
-                if let Some(kept) = kept {
-                    self.disown(&kept);
+                if let Some((kept, tenant)) = kept {
+                    self.disown(&kept, &tenant);
                 }
             }
         }

@@ -1,6 +1,5 @@
 //! Logs owed to MQTT sessions and groups: what they have yet to be sent or to settle is kept for them, within bounds. Owns which arrivals of a subject are owed, and what a session that returns will miss.
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 use super::super::Node;
 use super::{Kept, KeptSubscription};
@@ -126,25 +125,25 @@ impl Kept {
 
 impl Node {
     /// From now on a client of a tenant that is away is owed what its subscriptions of QoS 1 and 2 select.
-    pub(super) fn own(&mut self, kept: &Kept, tenant: &Arc<str>) {
+    pub(super) fn own(&mut self, kept: &Kept, tenant: &str) {
         for (selector, arrival) in kept.stands() {
             self.owed.add(selector, arrival);
         }
-        self.count_groups(kept, Some(tenant));
+        self.count_groups(kept, tenant, true);
     }
 
     /// It has come back, or its session has ended.
-    pub(super) fn disown(&mut self, kept: &Kept) {
+    pub(super) fn disown(&mut self, kept: &Kept, tenant: &str) {
         for (selector, arrival) in kept.stands() {
             self.owed.remove(selector, arrival);
         }
-        self.count_groups(kept, None);
+        self.count_groups(kept, tenant, false);
     }
 
-    fn count_groups(&mut self, kept: &Kept, away: Option<&Arc<str>>) {
+    fn count_groups(&mut self, kept: &Kept, tenant: &str, is_away: bool) {
         for subscription in &kept.subscriptions {
-            if let Some((group, selector)) = split_shared(&subscription.selector) {
-                self.count_away(group, selector, away);
+            if let Some(name) = split_shared(&subscription.selector) {
+                self.count_away(name, tenant, is_away);
             }
         }
     }

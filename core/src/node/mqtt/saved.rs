@@ -220,7 +220,7 @@ impl Node {
         kept.in_flight = in_flight;
         packets.settle(&pending.id, pending.noted, &mut kept.received);
         self.own(&kept, &tenant);
-        self.disown(&before);
+        self.disown(&before, &tenant);
         if let Some(client) = self.clients.by_id.get_mut(&pending.id) {
             client.kept = Some(kept);
         }

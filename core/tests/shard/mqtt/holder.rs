@@ -60,6 +60,46 @@ fn a_client_identifier_is_unique_in_its_tenant_alone() {
 }
 
 #[test]
+fn a_group_of_one_tenant_has_no_members_of_another() {
+    let tenants = ["", "acme", "umbrella", "a/b"];
+    let holders = tenants.map(|tenant| Holder::new(tenant, "jwt:https://id", "ann"));
+    let join = |world: &mut World, holder: &Arc<Holder>| {
+        let place = come_as(world, Arc::clone(holder), &connect_with("worker", false));
+        taken(world, place);
+        place
+    };
+    let mut world = World::new(settings(), 2, false);
+    let mut places = Vec::new();
+    for holder in &holders {
+        let place = join(&mut world, holder);
+        let filters = subscribe(&[("$share/g/jobs/#", 1)]);
+        world.bytes(place, &packet(0x82, &[&filters[2..4], &[0], &filters[4..]].concat()));
+        world.turn_all();
+        places.push(place);
+    }
+    publish(&mut world, "/jobs/1", "first");
+    for (place, tenant) in places.iter().zip(tenants) {
+        assert!(has(&taken(&mut world, *place), "first"), "{tenant}");
+        world.bytes(*place, &packet(0x40, &[0, 1]));
+        world.turn_all();
+        world.gone(*place);
+        world.turn_all();
+    }
+    // While they are all away each group stands still, and is owed what comes.
+    publish(&mut world, "/jobs/1", "second");
+    for (holder, tenant) in holders.iter().zip(tenants) {
+        let place = join(&mut world, holder);
+        world.turn_all();
+        world.bytes(place, &[]);
+        world.gone(place);
+        let again = come_as(&mut world, Arc::clone(holder), &connect_with("worker", false));
+        world.turn_all();
+        let bytes = taken(&mut world, again);
+        assert!(has(&bytes, "second") && !has(&bytes, "first"), "{tenant}");
+    }
+}
+
+#[test]
 fn who_has_no_name_holds_no_client_identifier_against_who_has_one() {
     let mut world = World::new(settings(), 2, false);
     let nobody = come_as(&mut world, Holder::nobody(), &connect_with("c", false));
