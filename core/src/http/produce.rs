@@ -24,10 +24,10 @@ struct GivenNumber<'a> {
 
 impl<'a> GivenNumber<'a> {
     /// Takes a parameter; false: it is another's.
-    fn take(&mut self, name: &str, value: &Cow<'a, str>) -> Result<bool, Refusal> {
+    fn take(&mut self, name: &str, value: &str) -> Result<bool, Refusal> {
         match name {
             "ack" => set(&mut self.ack, name, level(value)?)?,
-            "publisher" => set(&mut self.publisher, name, value.clone())?,
+            "publisher" => set(&mut self.publisher, name, Cow::Owned(value.to_owned()))?,
             "number" => set(&mut self.number, name, whole(name, value)?)?,
             "floor" => set(&mut self.floor, name, whole(name, value)?)?,
             "again" => set(&mut self.is_again, name, truth(name, value)?)?,
