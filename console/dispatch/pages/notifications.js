@@ -5,7 +5,7 @@ import { exact } from "../../format.js";
 import { Table } from "../../parts/table.js";
 import { countsOf, CursorPager, lead, time } from "../show.js";
 
-const STATES = { "": "any state", accepted: "accepted", running: "running", settled: "settled", cancelled: "cancelled" };
+const STATES = { "": "any state", accepted: "accepted", running: "running", paused: "paused", settled: "settled", cancelled: "cancelled" };
 
 export class Notifications {
   constructor({ refresh }) {

@@ -205,6 +205,8 @@ class Outcome:
     retry_at_ms: int | None = None
     value: str = field(default="", repr=False)
     """The address that was tried: another may stand there when the outcome is stored."""
+    rendered: bool | None = None
+    """Whether the receiver's own body rendered; None where there was nothing to render."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ else. Invariant: `stop` returns after everything in flight is finished and store
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -225,7 +225,7 @@ class Roles:
             ),
             ListApi(self._store, keys, self._limits),
             TemplateApi(self._store, keys, self._limits, self._renderer),
-            LetterApi(self._store, keys, self._limits, self._announce),
+            LetterApi(self._store, keys, self._limits, self._announce, self._look_for_due),
             UnsubscribeApi(self._store, self._signing),
             WishApi(self._store, keys, self._limits, self._signing),
             TenantApi(self._store, keys, self._limits, rates, self._begin_presence),
@@ -290,13 +290,17 @@ class Roles:
         """Moves receivers to the next step of their policy."""
         while True:
             woken = await self._store.advance_routes(tuple(self._wakeups), now_ms(), ROUTE_LIMIT)
-            for channel in self._channels:
-                if channel.name in woken:
-                    channel.look_for_due()
-            if "inbox" in woken:
-                self._inbox_due.set()
+            self._look_for_due(woken)
             if len(woken) < ROUTE_LIMIT:
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
+
+    def _look_for_due(self, names: Collection[str]) -> None:
+        """Deliveries of these channels became due."""
+        for channel in self._channels:
+            if channel.name in names:
+                channel.look_for_due()
+        if "inbox" in names:
+            self._inbox_due.set()
 
     async def _append_due(self) -> None:
         """Appends items that waited for their time."""

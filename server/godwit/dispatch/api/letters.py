@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
+from ..clock import now_ms
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..model import DeliveryKey, InboxItem, State
 from ..pure.items import is_number
 from ..stores.sqlite import ending
 from ..stores.sqlite.inbox import recall_some
+from ..stores.sqlite.manage import pausing
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
@@ -32,13 +34,16 @@ class LetterApi:
         keys: KeyRing,
         limits: DispatchLimits,
         announce: Callable[[Sequence[InboxItem]], None],
+        look_for_due: Callable[[Collection[str]], None],
     ) -> None:
         self._store, self._keys, self._limits, self._announce = store, keys, limits, announce
+        self._look_for_due = look_for_due
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/notifications/{id}/cancel", self.cancel),
             web.post("/v1/notifications/{id}/recall", self.recall),
+            web.post("/v1/notifications/{id}/resume", self.resume),
             web.get("/v1/dead-letters", self.list_dead, allow_head=False),
             web.post("/v1/dead-letters/replay", self.replay),
         ]
@@ -61,9 +66,28 @@ class LetterApi:
             self._announce(items)
         return answer({"id": name, "state": "cancelled", "cancelled": count, "recalled": recalled})
 
+    async def resume(self, request: web.Request) -> web.Response:
+        """Sends what waits because bodies did not render, once they are corrected. What failed is sent again by a replay."""
+        tenant = await self._keys.read_tenant(request, "send")
+        name, time_ms = request.match_info["id"], now_ms()
+        resumed = await self._store.writer.run(lambda connection: pausing.resume(connection, tenant, name, time_ms))
+        if resumed is None:
+            raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
+        released, after = 0, 0
+        while resumed.channels:
+            count, last = await self._store.writer.run(
+                partial(pausing.release_some, resumed=resumed, after=after, limit=LETTERS_PAGE, now_ms=time_ms),
+                bulk=True,
+            )
+            released, after = released + count, last
+            if not last:
+                break
+        self._look_for_due(resumed.channels)
+        return answer({"id": name, "resumed": resumed.channels, "released": released})
+
     async def _cancel(self, tenant: str, name: str) -> int:
-        now_ms = time.time_ns() // 1_000_000
-        count = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name, now_ms))
+        time_ms = now_ms()
+        count = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name, time_ms))
         if count is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
         return count
@@ -85,15 +109,15 @@ class LetterApi:
         """At most `limit` of them at once, so that a replay has a rate."""
         tenant = await self._keys.read_live(request, "send")
         body, _ = read_body(await read_bytes(request) or b"{}", ReplayBody)
-        now_ms = time.time_ns() // 1_000_000
-        expires_ms = now_ms + self._limits.expires_ms
+        time_ms = now_ms()
+        expires_ms = time_ms + self._limits.expires_ms
         count = await self._store.writer.run(
             lambda connection: ending.replay(
                 connection,
                 tenant,
                 ending.Replayed(State[body.state.upper()], body.channel, body.reason, body.notification),
                 body.limit,
-                now_ms,
+                time_ms,
                 expires_ms,
             )
         )

@@ -88,6 +88,8 @@ class NotificationApi:
         }
         if row.due_ms:
             shown["send_at_ms"] = row.due_ms
+        if row.paused:
+            shown["paused"] = row.paused
         if row.options.metadata:
             shown["metadata"] = row.options.metadata
         return answer({**shown, "receivers": row.receivers, "counts": show_counts(row)})

@@ -54,7 +54,7 @@ QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     },
     ("GET", "/v1/notifications/{id}/deliveries"): {"after": NUMBER},
     ("GET", "/v1/notifications"): {
-        "state": {"enum": ["accepted", "running", "settled", "cancelled"]},
+        "state": {"enum": ["accepted", "running", "paused", "settled", "cancelled"]},
         "after": NUMBER,
         "limit": NUMBER,
     },

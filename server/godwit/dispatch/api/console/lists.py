@@ -16,7 +16,7 @@ from ..requests import read_number
 
 PAGE = 50
 PAGE_MAX = 200
-STATES = ("", "accepted", "running", "settled", "cancelled")
+STATES = ("", "accepted", "running", "paused", "settled", "cancelled")
 
 
 class ListApi:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from .custom import make_preset
 from .envelope import SignBytes, make_body, make_headers
 from .http import HttpPoster
 
+INTERRUPTIONS_MAX = 2
 Render = Callable[[str, dict[str, Any]], Awaitable[str]]
 """Renders a Liquid text with names; raises RequestRefused, or RenderInterrupted where another try may succeed."""
 
@@ -67,12 +69,15 @@ class WebhookSender:
             try:
                 body = (await self._render(form["body"], names)).encode()
                 msgspec.json.decode(body)
-            except RenderInterrupted as error:
-                return self._tell(shipment, Result.TEMPORARY, f"{error!s:.200}")
             except (RequestRefused, msgspec.DecodeError) as error:
-                return self._tell(shipment, Result.CONTENT, f"the body does not render: {error!s:.200}")
+                # An interruption may be a busy machine's; a text that is interrupted twice is its own.
+                may_retry = isinstance(error, RenderInterrupted) and shipment.attempt < INTERRUPTIONS_MAX
+                result = Result.TEMPORARY if may_retry else Result.CONTENT
+                detail = f"the body does not render: {error!s:.200}"
+                return replace(self._tell(shipment, result, detail), rendered=False)
         headers = {**(form.get("headers") or {}), "Content-Type": "application/json"}
-        return self._tell(shipment, *await self._poster.post(shipment.target.value, body, headers))
+        outcome = self._tell(shipment, *await self._poster.post(shipment.target.value, body, headers))
+        return outcome if form.get("preset") else replace(outcome, rendered=True)
 
     def _tell(self, shipment: Shipment, result: Result, detail: str, after_ms: int = 0) -> Outcome:
         return make_outcome(shipment, result, detail, self._now_ms(), random.random(), after_ms)

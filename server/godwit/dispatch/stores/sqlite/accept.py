@@ -18,6 +18,7 @@ from ...errors import RequestRefused
 from ...model import Options, Priority, State
 from .deciding import ADDRESS_NAME, find_category, read_options
 from .groups import find_group
+from .manage.pausing import list_paused
 from .receivers import find_receiver, find_receivers, keep_until, put_address, put_receiver, take_number
 from .tenants import find_exceeded, take_bytes
 
@@ -76,6 +77,8 @@ class NotificationRow(NamedTuple):
     due_ms: int
     options: Options
     counts: tuple[tuple[str, str, int], ...]
+    paused: tuple[str, ...] = ()
+    """Channels on which it waits for its resumption."""
 
 
 class DeliveryRow(NamedTuple):
@@ -236,8 +239,10 @@ def read_notification(connection: sqlite3.Connection, tenant: str, name: str) ->
         ).fetchone()[0]
         is_open = left or any(State(number) in (State.QUEUED, State.DEFERRED, State.SENDING) for _, number, _ in counts)
         state = "running" if is_open else "settled"
+    paused = list_paused(connection, nid) if state == "running" else ()
+    state = "paused" if paused else state
     told = tuple((channel, State(number).label, count) for channel, number, count in counts)
-    return NotificationRow(name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), told)
+    return NotificationRow(name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), told, paused)
 
 
 def read_live(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:

@@ -15,6 +15,7 @@ from .changes import Changes
 from .collapsing import is_superseded, release_value
 from .deciding import Facts, decide_all, find_target, read_facts
 from .manage.copies import add_copies
+from .manage.pausing import hold, is_paused, note_render
 
 NEXT_STEP = "next_step"
 """Why a delivery ends whose policy moved on. One that is being sent then has it already: it is not tried again."""
@@ -52,16 +53,20 @@ def claim_due(
         (channel, now_ms, limit + len(own)),
     ).fetchall()
     changes = Changes(connection, now_ms)
-    known: dict[int, Facts | None] = {}
+    known: dict[int, tuple[Facts | None, bool]] = {}
     claimed: list[Shipment] = []
     for nid, rid, _, aid, state, attempt, doubt, reason in rows:
         key = DeliveryKey(nid, rid, channel, aid)
         if key in own or len(claimed) >= limit:
             continue
         if nid not in known:
-            known[nid] = read_facts(connection, nid)
+            known[nid] = read_facts(connection, nid), is_paused(connection, nid, channel)
+        facts, waits = known[nid]
+        if waits and facts is not None and state != State.SENDING and now_ms < facts.expires_ms:
+            hold(connection, facts, key, State(state), changes)
+            continue
         is_left = state == State.SENDING and reason == NEXT_STEP
-        due = Due(key, State(state), attempt, bool(doubt) or state == State.SENDING, known[nid], is_left)
+        due = Due(key, State(state), attempt, bool(doubt) or state == State.SENDING, facts, is_left)
         if target := settle_due(connection, due, changes):
             claimed.append(_claim(connection, due, target, due_ms, changes))
     changes.store()
@@ -169,6 +174,8 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
         (int(state), outcome.retry_at_ms or 0, reason, outcome.ref, int(is_doubtful), *outcome.key),
     )
     changes.move(outcome.key, State(row[0]), state, reason, outcome.attempt, is_doubtful=is_doubtful)
+    if outcome.rendered is not None:
+        note_render(connection, outcome.key, outcome.rendered, changes)
     if state is State.SENT and outcome.key.channel == "email":
         add_copies(connection, outcome.key, changes)
     if state is not State.DEFERRED:

@@ -1,7 +1,7 @@
 """Jobs in the embedded store: cursors over the receivers of a notification on one channel.
 
 Invariant: a page commits only under the job's fence, its deliveries and its checkpoint in one transaction. A job is open (`is_done` 0),
-done (1), or put off to the next day (2); one that is put off costs the claims of others nothing.
+done (1), put off to the next day (2), or paused (3); one that waits costs the claims of others nothing.
 """
 
 from __future__ import annotations

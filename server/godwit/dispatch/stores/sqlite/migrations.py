@@ -31,6 +31,12 @@ CREATE INDEX presence_connected ON presence (rid) WHERE is_connected = 1;
 CREATE INDEX job_order ON job (channel, priority, nid) WHERE is_done = 0;
 CREATE INDEX job_put_off ON job (channel, lease_end_ms) WHERE is_done = 2;
 """,
+    10: """
+CREATE TABLE job_render (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, renders INTEGER NOT NULL, failed INTEGER NOT NULL, is_paused INTEGER NOT NULL,
+  PRIMARY KEY (nid, channel)
+) STRICT, WITHOUT ROWID;
+""",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

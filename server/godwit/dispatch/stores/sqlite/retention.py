@@ -56,7 +56,16 @@ def forget_old(
             if read_options(options).channel:
                 for rid in unpack_numbers(targets):
                     forget_address(connection, rid, before_ms)
-            for table in ("job", "route", "latest", "sent_value", "rendered", "delivery_count", "notification"):
+            for table in (
+                "job",
+                "job_render",
+                "route",
+                "latest",
+                "sent_value",
+                "rendered",
+                "delivery_count",
+                "notification",
+            ):
                 rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
     return rows
 

@@ -53,6 +53,10 @@ CREATE TABLE job (
 CREATE INDEX job_due ON job (channel, tenant, priority, nid) WHERE is_done = 0;
 CREATE INDEX job_order ON job (channel, priority, nid) WHERE is_done = 0;
 CREATE INDEX job_put_off ON job (channel, lease_end_ms) WHERE is_done = 2;
+CREATE TABLE job_render (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, renders INTEGER NOT NULL, failed INTEGER NOT NULL, is_paused INTEGER NOT NULL,
+  PRIMARY KEY (nid, channel)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE delivery (
   nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, state INTEGER NOT NULL,
   attempt INTEGER NOT NULL, due_ms INTEGER NOT NULL, doubt INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL,

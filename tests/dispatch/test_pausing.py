@@ -1,0 +1,108 @@
+"""One receiver's body that does not render fails one delivery; bodies that mostly do not render pause their job until corrected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.dispatch.conftest import Running, running
+from tests.dispatch.test_webhook import LOOPBACK, endpoint
+
+pytest.importorskip("liquid", reason="needs the extra `dispatch`")
+DEADLINE_S = 90
+COUNT = 140
+BROKEN = {"body": '{"x": {{ content.data.missing }}}'}
+GOOD = {"body": '{"to": {{ receiver | json }}}'}
+SLOW = {**LOOPBACK, "dispatch_limits": {"sweep_ms": 100, "page_receivers_max": 20, "webhook_sends_max": 4}}
+NEWS = {"to": {"group": "news"}, "content": {"title": "x"}}
+
+
+async def put_form(both: Running, url: str, number: int, form: dict[str, Any]) -> None:
+    body = {"channel": "webhook", "value": url, "format": form}
+    assert (await both.api("PUT", f"/v1/receivers/r{number}/addresses/hook", body))[0] == 200
+
+
+async def put_group(both: Running) -> None:
+    await both.api("PUT", "/v1/groups/news")
+    for number in range(COUNT):
+        await both.api("PUT", f"/v1/receivers/r{number}")
+        await both.api("PUT", f"/v1/groups/news/subscriptions/r{number}")
+
+
+async def wait_until(both: Running, state: str) -> dict[str, Any]:
+    while (told := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != state:
+        pass
+    return dict(told)
+
+
+async def test_a_broken_body_pauses_its_job_until_it_is_corrected(tmp_path: Path, runtime: Path) -> None:
+    taken: Counter[str] = Counter()
+
+    async def take(request: web.Request) -> web.Response:
+        taken[(await request.json())["to"]] += 1
+        return web.Response()
+
+    async with running(tmp_path, SLOW) as both, endpoint(take) as url, asyncio.timeout(DEADLINE_S):
+        await put_group(both)
+        for number in range(COUNT):
+            await put_form(both, url, number, BROKEN)
+        assert (await both.api("PUT", "/v1/notifications/n1", NEWS))[0] == 202
+        told = await wait_until(both, "paused")
+        assert told["paused"] == ["webhook"]
+        while (told := (await both.api("GET", "/v1/notifications/n1"))[1])["counts"]["webhook"].get("sending"):
+            pass
+        counts = told["counts"]["webhook"]
+        assert 51 <= counts["failed"] < 51 + 8 and set(counts) <= {"failed", "deferred"} and not taken
+        _, listed = await both.api("GET", "/v1/notifications?state=paused")
+        assert [one["id"] for one in listed["notifications"]] == ["n1"]
+        _, told = await both.api("GET", "/v1/events?types=notification.paused")
+        assert [(one["notification"], one["channel"]) for one in told["events"]] == [("n1", "webhook")]
+        for number in range(COUNT):
+            await put_form(both, url, number, GOOD)
+        status, told = await both.api("POST", "/v1/notifications/n1/resume")
+        assert (status, told["resumed"], told["released"]) == (200, ["webhook"], counts.get("deferred", 0))
+        told = await wait_until(both, "settled")
+        assert told["counts"]["webhook"] == {"failed": counts["failed"], "sent": COUNT - counts["failed"]}
+        _, told = await both.api("POST", "/v1/dead-letters/replay", {"notification": "n1", "reason": "content"})
+        assert told["replayed"] == counts["failed"]
+        assert (await wait_until(both, "settled"))["counts"]["webhook"] == {"sent": COUNT}
+        assert taken == {f"r{number}": 1 for number in range(COUNT)}
+        assert (await both.api("POST", "/v1/notifications/n1/resume"))[1]["resumed"] == []
+        assert (await both.api("POST", "/v1/notifications/no/resume"))[1]["code"] == 4305
+
+
+async def test_a_job_pauses_again_where_nothing_was_corrected_and_a_paused_one_is_cancelled(
+    tmp_path: Path, runtime: Path
+) -> None:
+    async with running(tmp_path, SLOW) as both, asyncio.timeout(DEADLINE_S):
+        await put_group(both)
+        for number in range(COUNT):
+            await put_form(both, "http://127.0.0.1:9/", number, BROKEN)
+        await both.api("PUT", "/v1/notifications/n1", NEWS)
+        before = (await wait_until(both, "paused"))["counts"]["webhook"]["failed"]
+        await both.api("POST", "/v1/notifications/n1/resume")
+        while (await wait_until(both, "paused"))["counts"]["webhook"]["failed"] < before + 51:
+            pass
+        assert (await both.api("POST", "/v1/notifications/n1/cancel"))[0] == 200
+        told = await wait_until(both, "cancelled")
+        assert "paused" not in told and not told["counts"]["webhook"].get("deferred")
+
+
+async def test_bodies_of_a_few_receivers_that_do_not_render_fail_only_their_deliveries(
+    tmp_path: Path, runtime: Path
+) -> None:
+    async def take(request: web.Request) -> web.Response:
+        return web.Response()
+
+    async with running(tmp_path, SLOW) as both, endpoint(take) as url, asyncio.timeout(DEADLINE_S):
+        await put_group(both)
+        for number in range(COUNT):
+            await put_form(both, url, number, BROKEN if number % 3 == 0 else GOOD)
+        await both.api("PUT", "/v1/notifications/n1", NEWS)
+        counts = (await wait_until(both, "settled"))["counts"]["webhook"]
+        assert counts == {"failed": (COUNT + 2) // 3, "sent": COUNT - (COUNT + 2) // 3}
