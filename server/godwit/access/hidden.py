@@ -36,6 +36,7 @@ def _list_forms(secret: str) -> Iterator[str]:
     yield secret
     yield from (repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret, safe=""), quote_plus(secret))
     yield from (raw.hex(), raw.hex().upper(), secret.swapcase(), secret[::-1])
+    yield from ("".join(f"%{byte:02x}" for byte in raw), "".join(f"%{byte:02X}" for byte in raw))
     for encode, taken, given in ((base64.b32encode, 5, 8), (base64.b85encode, 4, 5), (base64.a85encode, 4, 5)):
         for shift in range(taken):
             written = encode(b"\0" * shift + raw).rstrip(b"=").decode()

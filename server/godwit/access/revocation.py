@@ -60,8 +60,9 @@ class Revocation:
                 raise TypeError(f"{field} must be text")
             if len(value.encode()) > bytes_max or (not value and field != "tenant"):
                 raise ValueError(f"{field} must be 1 to {bytes_max:,} bytes")
-        if self.until_ms is not None and (isinstance(self.until_ms, bool) or not 0 <= self.until_ms < 2**63):
-            raise ValueError("until_ms must be Unix time in milliseconds")
+        is_number = isinstance(self.until_ms, int) and not isinstance(self.until_ms, bool)
+        if self.until_ms is not None and not (is_number and 0 <= self.until_ms < 2**63):
+            raise ValueError("until_ms must be Unix time in milliseconds, a whole number")
 
     @property
     def name(self) -> str:

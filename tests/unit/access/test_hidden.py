@@ -19,6 +19,7 @@ SECRET = "eyJhbGciOiJIUzI1NiJ9.p/ay+lo ad=&.signature-of-it"
         json.dumps({"token": SECRET}),
         quote(SECRET, safe=""),
         SECRET.encode().hex(),
+        "".join(f"%{byte:02X}" for byte in SECRET.encode()),
         base64.b64encode(SECRET.encode()).decode(),
         base64.urlsafe_b64encode(f"u:{SECRET}".encode()).decode(),
         base64.b64encode(f"Ann:{SECRET}:x".encode()).decode(),

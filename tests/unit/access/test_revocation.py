@@ -70,7 +70,7 @@ def test_they_outlive_the_node(tmp_path: Path) -> None:
         {"identity": ""},
         {"identity": 5},
         {"token_id": "x" * 2_000},
-        {"identity": "a", "until_ms": -1},
+        *({"identity": "a", "until_ms": end} for end in (-1, 1.8e12, float("nan"), True, "1800000000000", [1])),
         {"identity": "a", "authority": ""},
     ],
 )
