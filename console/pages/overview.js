@@ -18,7 +18,7 @@ const TILES = [
   ["Received", "bytes_in_per_s", "B/s", "s2", (s) => `${number(s.now("messages_in_per_s"))} messages/s`],
   ["CPU", "cpu_cores", "%", "s6", () => "of one core"],
   ["Memory", "memory_bytes", "B", "s7", (s) => `${bytes(s.now("message_bytes"))} in logs`],
-  ["Gaps told", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("recovered_per_s"))} recovered/s`],
+  ["Gaps sent", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("recovered_per_s"))} recovered/s`],
   ["Slow consumers", "slow_consumers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} fell off a window/s`],
 ];
 

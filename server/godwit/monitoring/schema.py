@@ -1,4 +1,4 @@
-"""The JSON schema of /v1/stats, and the reference table of all metrics: both made from the figures' table. Pure."""
+"""The JSON Schema of /v1/stats, and the reference page of all metrics, both made from the table of metrics. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _NUMBER: Schema = {"type": "number", "minimum": 0}
 _STATISTICS: Schema = {
     "type": "object",
     "properties": {
-        "max": {**_NUMBER, "description": "The largest value of one second."},
-        "mean": {**_NUMBER, "description": "The mean over the time that is known."},
-        "deviation": {**_NUMBER, "description": "The standard deviation of the seconds' values from the mean."},
+        "max": {**_NUMBER, "description": "The largest value of any second."},
+        "mean": {**_NUMBER, "description": "The mean over the seconds for which data exists."},
+        "deviation": {**_NUMBER, "description": "The standard deviation of the values of the seconds."},
     },
     "required": ["max", "mean", "deviation"],
     "additionalProperties": False,
@@ -42,7 +42,7 @@ SCOPES: dict[str, tuple[MetricSpec, ...]] = {
     "codes": CODE,
     "reasons": REASON,
 }
-"""Which figures each scope has."""
+"""The metrics of each scope."""
 METRICS = (
     ("", NODE, "", ""),
     ("", PROTOCOL, "", "shard, protocol"),
@@ -53,8 +53,8 @@ METRICS = (
 """(prefix, figures, suffix, labels) of the metrics."""
 _KEYS = {
     "shards": ("^[0-9]+$", "By the shard's number."),
-    "protocols": ("^[a-z0-9_-]+$", "By the wire's name; http is who makes requests, or has not opened a wire yet."),
-    "codes": ("^[0-9]+$", "By code, from its first time on."),
+    "protocols": ("^[a-z0-9_-]+$", "By protocol; http also has connections that have not chosen a protocol yet."),
+    "codes": ("^[0-9]+$", "By code, once it has occurred."),
     "reasons": ("^[a-z_]+$", "By the reason of a gap."),
 }
 
@@ -71,7 +71,7 @@ def make_schema() -> Schema:
         "time": {
             "type": "integer",
             "minimum": 0,
-            "description": "When `now` was read, Unix time in ms; once a second.",
+            "description": "When `now` was measured, Unix time in milliseconds. Measured once a second.",
         },
         "now": _make_tree(_NUMBER, {}),
         "windows": {
@@ -79,7 +79,10 @@ def make_schema() -> Schema:
             "properties": {name: _make_window(name) for name in WINDOWS},
             "additionalProperties": False,
         },
-        "engine": {"type": "object", "description": "The engine's counters since start, not a contract."},
+        "engine": {
+            "type": "object",
+            "description": "The engine's counters since the start. They can change in any version.",
+        },
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -107,13 +110,13 @@ def describe_figures() -> str:
     stats = "\n".join(f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators())
     windows = "\n".join(f"| `{window.name}` | {window.seconds:,} |" for window in WINDOWS.values())
     metrics = "\n".join(f"| `{name}` | {kind} | {labels} | {said} |" for name, kind, labels, said in list_metrics())
-    return f"""# Figures
+    return f"""# Metrics
 
-Made from the table in the code. How to read them is in [Monitoring](../guides/monitor.md).
+Every metric of a node. How to use them: [Metrics and alerts](../guides/monitor.md), [Reading the metrics](../guides/figures.md).
 
 ## Statistics
 
-In `/v1/stats` and on `/$node/NAME/…`. A counter is shown by its growth a second.
+In `/v1/stats` and on `/$node/NAME/…`. A counter is shown by its growth per second.
 
 | metric | unit | of | meaning |
 |---|---|---|---|
@@ -127,9 +130,9 @@ In `/v1/stats` and on `/$node/NAME/…`. A counter is shown by its growth a seco
 
 A month is thirty days.
 
-## Metrics
+## Prometheus
 
-In `/metrics`, beside `process_…` of every program.
+In `/metrics`, together with the usual `process_…` metrics.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|
@@ -149,22 +152,22 @@ def list_metrics() -> Iterator[tuple[str, str, str, str]]:
     yield "godwit_limit", "gauge", "limit", LIMIT.sentence
     yield "godwit_limit_reached_total", "counter", "limit", REACHED.sentence
     for outcome in ("asked", "granted", "refused", "failed"):
-        yield f"godwit_authorizer_{outcome}_total", "counter", "", f"Questions to the authorizer that were {outcome}."
-    revoked = "Grants that were taken back before they were given: the token or its holder had been revoked meanwhile."
+        yield f"godwit_authorizer_{outcome}_total", "counter", "", f"Calls of the authorizer: {outcome}."
+    revoked = "Grants that were withdrawn at once, because the token or identity had been revoked meanwhile."
     yield "godwit_authorizer_revoked_total", "counter", "", revoked
-    yield "godwit_authorizer_waiting", "gauge", "", "Questions to the authorizer without an answer yet."
-    yield "godwit_authorizer_stuck", "gauge", "", "Calls of the authorizer that were given up and have not ended."
+    yield "godwit_authorizer_waiting", "gauge", "", "Calls of the authorizer without an answer yet."
+    yield "godwit_authorizer_stuck", "gauge", "", "Calls of the authorizer that were cancelled and have not ended."
     for figure in (*AUDIT_FIGURES, *ADMIN_FIGURES, CERTIFICATE_FIGURE):
         total, kind = ("_total", "counter") if figure.kind is Kind.COUNTER else ("", "gauge")
         yield f"godwit_{figure.name}{total}", kind, "", figure.sentence
     yield "godwit_condition", "state set", "godwit_condition", "The node's condition: exactly one is 1."
-    yield "godwit_info", "info", "node, version", "Which node this is."
-    yield "godwit_uptime_seconds", "gauge", "", "Time since the node was built."
+    yield "godwit_info", "info", "node, version", "The node's name and version."
+    yield "godwit_uptime_seconds", "gauge", "", "Time since the node started."
 
 
 def _make_window(name: str) -> Schema:
     seconds = {"const": WINDOWS[name].seconds}
-    covered = {**_NUMBER, "description": "How much of the window is known: a node younger than it has no more."}
+    covered = {**_NUMBER, "description": "Seconds of the window for which data exists."}
     return _make_tree(_STATISTICS, {"seconds": seconds, "covered_seconds": covered})
 
 

@@ -1,6 +1,6 @@
-"""The document itself: every path, what it asks with, what it answers. Pure.
+"""The OpenAPI document: every path, its parameters and its answers. Pure.
 
-Owns the list of operations; a test holds that it names exactly the routes there are. What changes something carries the token.
+Owns the list of operations; a test checks that it names exactly the existing routes. Operations that change something need the token.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Operation(NamedTuple):
 
 
 LIMIT = Ask("limit", "Rows of a page.", {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100})
-PATTERN = Ask("pattern", "Only subjects that it holds.", TEXT)
+PATTERN = Ask("pattern", "Only subjects that match this pattern.", TEXT)
 SUBJECT = Ask("subject", "The subject.", {**TEXT, "pattern": SUBJECT_SHAPE}, is_required=True)
 ONE = Ask("connection", "The connection's number.", CONNECTION, "path", True)
 REVOKED = (
-    Ask("identity", "Whose.", TEXT),
-    Ask("token_id", "Or of which token.", TEXT),
+    Ask("identity", "The revoked identity.", TEXT),
+    Ask("token_id", "Or the revoked token's ID.", TEXT),
     Ask("tenant", "The tenant that the revocation names.", TEXT),
     Ask("authority", "The authority that the revocation names.", TEXT),
 )
@@ -66,46 +66,46 @@ REVOCATION: Schema = {
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation("get", "/health/live", "200 while the process works: restart it when this fails.", "Health", errors=(503,)),
-    Operation("get", "/health/ready", "200 while new clients are welcome.", "Health", errors=(503,)),
-    Operation("get", "/metrics", "Every figure in the OpenMetrics form.", "", media="application/openmetrics-text"),
+    Operation("get", "/health/ready", "200 while new clients are accepted.", "Health", errors=(503,)),
+    Operation("get", "/metrics", "Every metric, as OpenMetrics.", "", media="application/openmetrics-text"),
     Operation("get", "/openapi.json", "This document.", "", media=JSON),
-    Operation("get", "/v1/node", "Who this node is and how it is; small.", "Node"),
-    Operation("get", "/v1/stats", "Every figure now, and over windows.", "Stats",
-              (Ask("windows", "Names of windows, after commas, or `all`.", TEXT),), (400,)),
+    Operation("get", "/v1/node", "The node: name, version, condition, ports and time. A small answer.", "Node"),
+    Operation("get", "/v1/stats", "Every metric, now and over windows.", "Stats",
+              (Ask("windows", "Names of windows, separated by commas, or `all`.", TEXT),), (400,)),
     Operation("get", "/v1/stats/schema", "The JSON Schema of /v1/stats.", "", media="application/schema+json"),
-    Operation("get", "/v1/series", "The last quarter of an hour, second by second.", "Series",
-              (Ask("after", "Only what came after this time of the node.", COUNT), Ask("shards", "Also shard by shard.", FLAG)), (400,)),
-    Operation("get", "/v1/subjects", "Subjects: in the order of names, or sorted and searched.", "Subjects",
-              (PATTERN, Ask("after", "In the order of names: begin behind this one.", TEXT), LIMIT,
-               Ask("sort", "Sorts, from a survey that is at most seconds old.", {**TEXT, "enum": list(SORTS)}),
-               Ask("order", "Rising or falling.", {**TEXT, "enum": ["asc", "desc"]}),
-               Ask("search", "Words that the name must hold; small letters stand for capitals too.", {**TEXT, "maxLength": 1_024}),
-               Ask("offset", "Where the page begins, when sorted or searched.", {"type": "integer", "minimum": 0, "maximum": 2**32 - 1})),
+    Operation("get", "/v1/series", "The last 15 minutes, one value per second.", "Series",
+              (Ask("after", "Only values after this time.", COUNT), Ask("shards", "Also the values of each shard.", FLAG)), (400,)),
+    Operation("get", "/v1/subjects", "Subjects: by name, or sorted and searched.", "Subjects",
+              (PATTERN, Ask("after", "By name: begin after this subject.", TEXT), LIMIT,
+               Ask("sort", "Sort by this column, in a list that is at most seconds old.", {**TEXT, "enum": list(SORTS)}),
+               Ask("order", "Ascending or descending.", {**TEXT, "enum": ["asc", "desc"]}),
+               Ask("search", "Words that the name must contain; lower case matches upper case too.", {**TEXT, "maxLength": 1_024}),
+               Ask("offset", "Number of rows to skip, when sorted or searched.", {"type": "integer", "minimum": 0, "maximum": 2**32 - 1})),
               (400, 503)),
     Operation("get", "/v1/subject", "One subject.", "Subject", (SUBJECT,), (400, 404)),
-    Operation("get", "/v1/connections", "Connections, in the order of their places.", "Connections",
-              (Ask("search", "In the address, identity, client name or number (hexadecimal), or the wire.", {**TEXT, "maxLength": 256}),
-               Ask("behind", "Only those that are not at the head of all their streams.", FLAG),
-               Ask("after", "`next` of the page before.", {**TEXT, "pattern": "^[0-9a-f]{0,16}$"}), LIMIT), (400, 503)),
-    Operation("get", "/v1/connections/{connection}", "One connection, and where each of its subscriptions stands.", "Connection",
+    Operation("get", "/v1/connections", "Connections, in a stable order.", "Connections",
+              (Ask("search", "Text in the address, identity, client name, number (hexadecimal) or protocol.", {**TEXT, "maxLength": 256}),
+               Ask("behind", "Only connections with a subscription that is behind the newest message.", FLAG),
+               Ask("after", "`next` of the previous page.", {**TEXT, "pattern": "^[0-9a-f]{0,16}$"}), LIMIT), (400, 503)),
+    Operation("get", "/v1/connections/{connection}", "One connection, with the progress of each of its subscriptions.", "Connection",
               (ONE,), (400, 404)),
-    Operation("delete", "/v1/connections/{connection}", "Closes it, with code 4000: it does not come back by itself.", "",
+    Operation("delete", "/v1/connections/{connection}", "Closes the connection with code 4000; Godwit's clients then do not reconnect.", "",
               (ONE,), (400, 404), 204),
-    Operation("get", "/v1/config", "The configuration in force, with where each value came from. Secrets are not told.", "Config"),
-    Operation("get", "/v1/limits", "Every limit: its value, what is used of it, how often it was hit.", "Limits"),
-    Operation("get", "/v1/refusals", "Who was refused last, and why.", "Refusals"),
-    Operation("get", "/v1/revocations", "Whom the node lets in no more.", "Revocations"),
-    Operation("post", "/v1/revocations", "Closes and keeps out an identity, or who shows a token.", "Revoked",
+    Operation("get", "/v1/config", "The configuration in force, with the source of each value. Secrets are hidden.", "Config"),
+    Operation("get", "/v1/limits", "Every limit: its value, its use, and how often it was reached.", "Limits"),
+    Operation("get", "/v1/refusals", "The last refusals, with their reasons.", "Refusals"),
+    Operation("get", "/v1/revocations", "The revocations in force.", "Revocations"),
+    Operation("post", "/v1/revocations", "Revokes an identity or a token: closes its connections and refuses it from now on.", "Revoked",
               errors=(400, 415, 507), status=201, body=REVOCATION),
-    Operation("delete", "/v1/revocations", "Lifts a revocation.", "Lifted", REVOKED, (400, 404)),
-    Operation("post", "/v1/purge", "Forgets a subject's messages and its snapshot.", "Purged", (SUBJECT,), (400, 404)),
+    Operation("delete", "/v1/revocations", "Undoes a revocation.", "Lifted", REVOKED, (400, 404)),
+    Operation("post", "/v1/purge", "Permanently deletes a subject's messages and snapshot.", "Purged", (SUBJECT,), (400, 404)),
     Operation("post", "/v1/reload", "Reads the configuration again, as SIGHUP does.", "Reloaded", errors=(409,)),
 )  # fmt: skip
 
 INTRODUCTION = (
-    "Health, figures, lists, and what an operator changes while the node runs. The console shows nothing that is not from here. "
-    "Whatever changes something asks for the admin token (`admin.token`), and pages of other origins may not; with "
-    "`admin.token_for_reads` everything under /v1 and /metrics does. An error is application/problem+json."
+    "Health, metrics, lists, and changes by operators while the node runs. The console uses only these operations. "
+    "Operations that change something need the admin token (`admin.token`) and are refused for pages of other origins. With "
+    "`admin.token_for_reads` everything under /v1 and /metrics needs the token. An error is application/problem+json."
 )
 
 
@@ -166,18 +166,18 @@ def _answer(operation: Operation) -> dict[str, Any]:
 
 def _problem(code: int, operation: Operation) -> dict[str, Any]:
     if operation.answer == "Health" and code == 503:
-        return {"description": "It is not.", "content": {JSON: {"schema": refer("Health")}}}
+        return {"description": "The node is not.", "content": {JSON: {"schema": refer("Health")}}}
     return {"description": REASONS[code], "content": {PROBLEM: {"schema": refer("Problem")}}}
 
 
 REASONS = {
-    400: "What was asked does not fit; the title says what would.",
+    400: "The request is not valid; the title says what is expected.",
     401: "This needs the admin token.",
-    403: "This port does not go by that name, or another origin's page asked, or no admin token is set.",
-    404: "There is no such thing.",
-    409: "The new configuration is wrong; nothing has changed.",
+    403: "The Host or Origin is not allowed, or no admin token is set.",
+    404: "It does not exist.",
+    409: "The new configuration is not valid; nothing has changed.",
     415: "The body must be application/json.",
     429: "Too many wrong tokens from this address.",
-    503: "Too many lists are asked for at once.",
-    507: "It could not be kept on disk.",
+    503: "Too many lists are requested at once. Retry later.",
+    507: "It could not be written to the disk.",
 }

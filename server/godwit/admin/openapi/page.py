@@ -7,13 +7,13 @@ from .shapes import SHAPES, Schema
 
 
 def describe_admin() -> str:
-    """A table of the operations, then each with what it asks with and what it answers."""
+    """A table of the operations, then the parameters of each, then the answers."""
     lines = [
-        "# Admin port",
+        "# Admin API",
         "",
-        f"Made from `/openapi.json` (OpenAPI 3.1). {INTRODUCTION}",
+        f"The admin port serves this as OpenAPI 3.1 at `/openapi.json`. {INTRODUCTION}",
         "",
-        "| | | answers |",
+        "| operation | what it does | answer |",
         "|---|---|---|",
     ]
     lines += [
@@ -22,7 +22,7 @@ def describe_admin() -> str:
     for operation in OPERATIONS:
         if operation.asks:
             lines += _describe(operation)
-    lines += ["", "## Shapes"]
+    lines += ["", "## Answers"]
     for name, schema in SHAPES.items():
         if schema.get("properties"):
             lines += _describe_shape(name, schema)
@@ -36,16 +36,16 @@ def _describe(operation: Operation) -> list[str]:
         "",
         operation.sentence,
         "",
-        "| asks with | | |",
+        "| parameter | type | meaning |",
         "|---|---|---|",
     ]
     return lines + [f"| `{ask.name}` | {_type(ask.schema)} | {ask.sentence} |" for ask in operation.asks]
 
 
 def _describe_shape(name: str, schema: Schema) -> list[str]:
-    lines = ["", f"### {name}", "", str(schema["description"]), "", "| field | type | |", "|---|---|---|"]
+    lines = ["", f"### {name}", "", str(schema["description"]), "", "| field | type | meaning |", "|---|---|---|"]
     for field, inner in schema["properties"].items():
-        optional = "" if field in schema["required"] else " (may be absent)"
+        optional = "" if field in schema["required"] else " (optional)"
         known = inner if "anyOf" not in inner else {**inner["anyOf"][0], "or": "null"}
         lines.append(f"| `{field}` | {_type(inner)} | {known.get('description', '')}{optional} |")
     return lines
