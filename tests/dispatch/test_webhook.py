@@ -141,6 +141,11 @@ async def test_a_redirect_is_not_followed(tmp_path: Path, runtime: Path) -> None
     "value",
     [
         "http://127.0.0.1/x",
+        "http://127.0.0.1./x",
+        "http://2130706433/x",
+        "http://0x7f.1/x",
+        "http://0177.0.0.1/x",
+        "http://10.1/x",
         "http://[::1]/x",
         "http://[::ffff:10.0.0.1]/x",
         "http://[64:ff9b::a00:1]/x",
@@ -158,7 +163,7 @@ async def test_an_address_that_may_not_be_reached_is_refused_at_registration(dis
     assert (status, told["code"]) == (422, 4313)
 
 
-@pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1"])
+@pytest.mark.parametrize("host", ["localhost"])
 async def test_a_name_of_a_private_address_is_never_reached(tmp_path: Path, runtime: Path, host: str) -> None:
     asked: list[str] = []
 

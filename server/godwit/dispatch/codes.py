@@ -48,6 +48,9 @@ class DispatchCode(IntEnum):
     REQUEST_FAILED = 4333
     ADDRESS_MISSING = 4334
     BODY_TIMEOUT = 4335
+    DELIVERY_MISSING = 4336
+    DELIVERY_NOT_RETRYABLE = 4337
+    CHANNEL_MISSING = 4338
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -204,5 +207,17 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.BODY_TIMEOUT: DispatchCodeFacts(
         4335, "BodyTimeout", True, 408,
         "The body of the request did not arrive in time; nothing of it was taken, of an import nothing after the last whole part.",
+    ),
+    DispatchCode.DELIVERY_MISSING: DispatchCodeFacts(
+        4336, "DeliveryMissing", False, 404,
+        "The delivery does not exist.",
+    ),
+    DispatchCode.DELIVERY_NOT_RETRYABLE: DispatchCodeFacts(
+        4337, "DeliveryNotRetryable", False, 409,
+        "The delivery is being sent, was sent, or ended on purpose; only one that waits, failed or is unknown can be sent again.",
+    ),
+    DispatchCode.CHANNEL_MISSING: DispatchCodeFacts(
+        4338, "ChannelMissing", False, 422,
+        "The channel is not set up here, so nothing can be sent over it.",
     ),
 }

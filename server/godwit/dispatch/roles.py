@@ -245,6 +245,7 @@ class Roles:
             app.add_routes(part.list_routes())
         app.add_routes(self._feed.list_routes(keys, self._check_address))
         app.add_routes([web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)])
+        app.add_routes([web.get("/health/live", self._show_live)])
         document = msgspec.json.encode(make_document(app.router.routes()))
 
         app.add_routes(files.list_routes())
@@ -368,6 +369,10 @@ class Roles:
         """The keys of tokens, as a JWK Set; the same key signs webhooks, in a header as Standard Webhooks write it."""
         headers = {"Godwit-Webhook-Key": self._signing.webhook_key}
         return web.Response(body=self._signing.key_set, content_type="application/json", headers=headers)
+
+    async def _show_live(self, request: web.Request) -> web.Response:
+        """The process answers, whether it takes work or is ending."""
+        return answer({"live": True})
 
     async def _show_ready(self, request: web.Request) -> web.Response:
         return answer({"ready": not self._is_stopping}, 503 if self._is_stopping else 200)

@@ -99,7 +99,7 @@ def test_lists_read_in_the_order_of_the_index(tmp_path: Path) -> None:
     asked: list[str] = []
     with closing(open_writer(tmp_path / "x.sqlite")) as connection:
         connection.set_trace_callback(asked.append)
-        lists.list_notifications(connection, "t", "", 0, 10)
+        lists.list_notifications(connection, "t", "", None, 0, 10)
         lists.count_reasons(connection, "t")
         connection.set_trace_callback(None)
         assert len(asked) == 3

@@ -16,6 +16,7 @@ from aiohttp.typedefs import Middleware
 from ...logs import read_logger
 from ..codes import DISPATCH_CODES, DispatchCode
 from ..errors import RequestRefused, StoreFailed
+from .openapi import list_queries
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -51,6 +52,7 @@ def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Respo
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every error of a handler, as a problem."""
     try:
+        _check_queries(request)
         return await handler(request)
     except RequestRefused as refused:
         return refuse(refused.code, refused.detail, refused.pointer)
@@ -68,6 +70,17 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except Exception as error:
         read_logger().error("dispatch_request_failed", path=request.path, reason=f"{type(error).__name__}: {error}")
         return refuse(DispatchCode.REQUEST_FAILED)
+
+
+def _check_queries(request: web.Request) -> None:
+    """Raises RequestRefused for a parameter that does not exist: a filter with a typing error must not select everything."""
+    known = list_queries(request)
+    if known is None or not (unknown := sorted(set(request.query) - set(known))):
+        return
+    expected = ", ".join(sorted(known)) or "none"
+    raise RequestRefused(
+        DispatchCode.REQUEST_INVALID, f"unknown query parameter {unknown[0][:40]!r}: expected {expected}"
+    )
 
 
 def allow_origins(origins: tuple[str, ...]) -> Middleware:

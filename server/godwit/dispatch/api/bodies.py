@@ -66,6 +66,15 @@ class ReceiverBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     attributes: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
 
 
+class ReceiverPatch(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Fields of a receiver that change (RFC 7396): null removes one, also within `attributes`."""
+
+    locale: Annotated[str, Meta(max_length=35)] | None = None
+    zone: Annotated[str, Meta(max_length=64)] | None = None
+    quiet: QuietHours | None = None
+    attributes: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)] | None] | None = None
+
+
 class NewReceiver(ReceiverBody, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """A receiver that is created or replaced before the notification is accepted."""
 
@@ -255,6 +264,8 @@ class ReplayBody(Struct, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=128)] | None = None
     notification: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    dry_run: bool = False
+    """Only count them."""
 
 
 class FormatBody(Struct, forbid_unknown_fields=True, omit_defaults=True):

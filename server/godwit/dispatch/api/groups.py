@@ -29,6 +29,7 @@ class GroupApi:
             web.get(path, self.get, allow_head=False),
             web.delete(path, self.delete),
             web.put(path + "/subscriptions/{receiver}", self.subscribe),
+            web.get(path + "/subscriptions/{receiver}", self.get_subscription, allow_head=False),
             web.delete(path + "/subscriptions/{receiver}", self.unsubscribe),
             web.post(path + "/import", self.import_lines),
             web.put(path + "/version", self.set_version),
@@ -62,6 +63,19 @@ class GroupApi:
             raise RequestRefused(DispatchCode.GROUP_MISSING)
         if unknown:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        return answer({"group": name, "receiver": receiver})
+
+    async def get_subscription(self, request: web.Request) -> web.Response:
+        """Whether a receiver is in the current version of a group."""
+        tenant, name = await self._read_names(request, "read")
+        receiver = read_name(request, "receiver", self._limits)
+        found = await self._store.reader.run(
+            lambda connection: groups.is_subscribed(connection, tenant, name, receiver)
+        )
+        if found is None:
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        if not found:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING, "the receiver is not in the group")
         return answer({"group": name, "receiver": receiver})
 
     async def unsubscribe(self, request: web.Request) -> web.Response:

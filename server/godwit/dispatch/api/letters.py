@@ -15,7 +15,7 @@ from ..model import DeliveryKey, InboxItem, State
 from ..pure.items import is_number
 from ..stores.sqlite import ending
 from ..stores.sqlite.inbox import recall_some
-from ..stores.sqlite.manage import pausing
+from ..stores.sqlite.manage import deliveries, pausing
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
@@ -44,6 +44,8 @@ class LetterApi:
             web.post("/v1/notifications/{id}/cancel", self.cancel),
             web.post("/v1/notifications/{id}/recall", self.recall),
             web.post("/v1/notifications/{id}/resume", self.resume),
+            web.get("/v1/deliveries/{delivery}", self.get_delivery, allow_head=False),
+            web.post("/v1/deliveries/{delivery}/retry", self.retry),
             web.get("/v1/dead-letters", self.list_dead, allow_head=False),
             web.post("/v1/dead-letters/replay", self.replay),
         ]
@@ -92,6 +94,27 @@ class LetterApi:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
         return count
 
+    async def get_delivery(self, request: web.Request) -> web.Response:
+        _, row, notification = await self._find(request, await self._keys.read_tenant(request, "read"))
+        return answer({**row._asdict(), "notification": notification})
+
+    async def retry(self, request: web.Request) -> web.Response:
+        """Sends one delivery again: now where it waits, or although it failed."""
+        key, row, _ = await self._find(request, await self._keys.read_live(request, "send"))
+        time_ms = now_ms()
+        expires_ms = time_ms + self._limits.expires_ms
+        if not await self._store.writer.run(lambda connection: deliveries.retry(connection, key, time_ms, expires_ms)):
+            raise RequestRefused(DispatchCode.DELIVERY_NOT_RETRYABLE)
+        self._look_for_due((key.channel,))
+        return answer({"id": row.id, "state": State.DEFERRED.label}, 202)
+
+    async def _find(self, request: web.Request, tenant: str) -> tuple[DeliveryKey, deliveries.DeliveryRow, str]:
+        name = request.match_info["delivery"]
+        found = await self._store.reader.run(lambda connection: deliveries.find_delivery(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.DELIVERY_MISSING)
+        return found
+
     async def list_dead(self, request: web.Request) -> web.Response:
         tenant = await self._keys.read_tenant(request, "read")
         reason, after = request.query.get("reason"), _read_cursor(request.query.get("after", "0.0..0"))
@@ -119,9 +142,10 @@ class LetterApi:
                 body.limit,
                 time_ms,
                 expires_ms,
+                is_dry=body.dry_run,
             )
         )
-        return answer({"replayed": count}, 202)
+        return answer({"would_replay": count}) if body.dry_run else answer({"replayed": count}, 202)
 
 
 def _read_cursor(text: str) -> DeliveryKey:

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from aiohttp import web
 
@@ -18,11 +18,13 @@ from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..content.renderer import Renderer
 from ..errors import RequestRefused
-from ..stores.sqlite.accept import Accepted, Draft, read_deliveries, read_notification, show_counts
+from ..model import State
+from ..stores.sqlite.accept import Accepted, Draft, read_notification, show_counts
 from ..stores.sqlite.manage.checking import check_draft
+from ..stores.sqlite.manage.deliveries import Wanted, read_deliveries
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer, show_problem
-from .bodies import Name, NotificationBody, read_body, read_json, read_value
+from .bodies import Channel, Name, NotificationBody, read_body, read_json, read_value
 from .drafts import make_draft
 from .keys import Caller, KeyRing
 from .rates import AcceptRates
@@ -96,9 +98,9 @@ class NotificationApi:
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
         tenant = await self._keys.read_tenant(request, "read")
-        name, after = request.match_info["id"], read_number(request, "after")
+        name, after, wanted = request.match_info["id"], read_number(request, "after"), _read_wanted(request)
         found = await self._store.reader.run(
-            lambda connection: read_deliveries(connection, tenant, name, after, DELIVERIES_PAGE)
+            lambda connection: read_deliveries(connection, tenant, name, wanted, after, DELIVERIES_PAGE)
         )
         if found is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
@@ -128,12 +130,22 @@ class NotificationApi:
             is_test=caller.is_test,
             rendered=rendered,
         )
+        self._check_channels(draft)
         if draft.address is not None:
             try:
                 self._check_address(*draft.address)
             except RequestRefused as refused:
                 raise RequestRefused(refused.code, refused.detail, pointer="/to/address/value") from refused
         return draft
+
+    def _check_channels(self, draft: Draft) -> None:
+        """Raises RequestRefused where every channel that is asked for is not set up: nothing could ever be sent."""
+        steps = [step.channel for step in draft.options.steps]
+        wanted = [draft.options.channel] if draft.options.channel else steps
+        if wanted and not set(wanted) & set(self._channels):
+            pointer = "/to/address/channel" if draft.options.channel else "/policy"
+            detail = f"{' and '.join(wanted)} cannot be used: expected one of {', '.join(self._channels)}"
+            raise RequestRefused(DispatchCode.CHANNEL_MISSING, detail, pointer=pointer)
 
     async def post_batch(self, request: web.Request) -> web.Response:
         """An array, or one object a line; a result for each, in their order."""
@@ -176,6 +188,19 @@ class NotificationApi:
         if draft.group is not None and found is None:
             raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
         return answer({**(found or {}), "content_bytes": len(draft.body)})
+
+
+def _read_wanted(request: web.Request) -> Wanted:
+    """Which deliveries are listed; raises RequestRefused."""
+    channel, state = request.query.get("channel"), request.query.get("state")
+    for field, given, known in (
+        ("channel", channel, get_args(Channel)),
+        ("state", state, tuple(state.label for state in State)),
+    ):
+        if given is not None and given not in known:
+            detail = f"unknown {field} {given[:40]!r}: expected one of {', '.join(known)}"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
+    return Wanted(channel, None if state is None else State[state.upper()])
 
 
 def read_items(body: bytes, count_max: int) -> list[bytes] | list[dict[str, Any]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
-from aiohttp.web import AbstractRoute
+from aiohttp.web import AbstractRoute, Request
 
 from ..codes import DISPATCH_CODES
+from ..model import State
 from . import bodies
 
 BODIES: dict[tuple[str, str], type] = {
@@ -22,6 +23,7 @@ BODIES: dict[tuple[str, str], type] = {
     ("POST", "/v1/keys"): bodies.KeyBody,
     ("PUT", "/v1/groups/{group}/version"): bodies.VersionBody,
     ("PUT", "/v1/receivers/{receiver}"): bodies.ReceiverBody,
+    ("PATCH", "/v1/receivers/{receiver}"): bodies.ReceiverPatch,
     ("PUT", "/v1/receivers/{receiver}/addresses/{address}"): bodies.AddressBody,
     ("PUT", "/v1/receivers/{receiver}/preferences"): bodies.PreferencesBody,
     ("PUT", "/v1/inbox/preferences"): bodies.PreferencesBody,
@@ -52,9 +54,14 @@ QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "types": {"type": "string", "pattern": r"^([a-z_]{1,32}\.[a-z_]{1,32})?$"},
         "detail": {"enum": ["counts", "deliveries"]},
     },
-    ("GET", "/v1/notifications/{id}/deliveries"): {"after": NUMBER},
+    ("GET", "/v1/notifications/{id}/deliveries"): {
+        "after": NUMBER,
+        "channel": {"enum": ["inbox", "webhook", "email"]},
+        "state": {"enum": [state.label for state in State]},
+    },
     ("GET", "/v1/notifications"): {
         "state": {"enum": ["accepted", "running", "paused", "settled", "cancelled"]},
+        "group": {"type": "string"},
         "after": NUMBER,
         "limit": NUMBER,
     },
@@ -64,6 +71,7 @@ QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "after": {"type": "string"},
         "before": {"type": "string"},
         "limit": NUMBER,
+        "wait": {**NUMBER, "description": "Seconds to wait for a change."},
         "state": {"type": "string"},
         "category": {"type": "string"},
     },
@@ -71,8 +79,20 @@ QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("POST", "/v1/groups/{group}/import"): {"version": NUMBER, "after_line": NUMBER},
     ("POST", "/v1/receivers/import"): {"after_line": NUMBER},
 }
-OPEN = ("/v1/keys.json", "/health/ready", "/u/{token}")
+OPEN = ("/v1/keys.json", "/health/live", "/health/ready", "/u/{token}")
 """Paths without an API key."""
+
+
+def list_queries(request: Request) -> Collection[str] | None:
+    """The query parameters that a request may have; None where any may stand there: in links that others pass on."""
+    resource = request.match_info.route.resource
+    path = "" if resource is None else show_path(resource.canonical)
+    return QUERIES.get((request.method, path), ()) if path.startswith("/v1/") else None
+
+
+def show_path(canonical: str) -> str:
+    """A route's path without the patterns of its parts."""
+    return re.sub(r"\{(\w+):[^}]*\}", r"{\1}", canonical)
 
 
 def make_document(routes: Iterable[AbstractRoute]) -> dict[str, Any]:
@@ -94,7 +114,7 @@ def make_document(routes: Iterable[AbstractRoute]) -> dict[str, Any]:
     }
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        path = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", str(route.resource.canonical)) if route.resource is not None else ""
+        path = "" if route.resource is None else show_path(route.resource.canonical)
         if path and route.method != "*":
             paths.setdefault(path, {})[route.method.lower()] = _describe(route, path)
     return {

@@ -5,21 +5,24 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
+from ..clock import now_ms
 from ..codes import DispatchCode
 from ..content.renderer import Renderer, Source
 from ..errors import RequestRefused
 from ..pure.quiet import find_zone
 from ..stores.sqlite import receivers
 from ..stores.sqlite.manage import presence
+from ..stores.sqlite.manage.exporting import export_receiver
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer
-from .bodies import AddressBody, ImportedReceiver, ReceiverBody, read_body
+from .bodies import AddressBody, ImportedReceiver, ReceiverBody, ReceiverPatch, read_body, read_json, read_value
 from .keys import KeyRing
 from .lines import Import
 from .requests import read_bytes, read_name, read_number
@@ -47,9 +50,12 @@ class ReceiverApi:
         return [
             web.post("/v1/receivers/import", self.import_lines),
             web.put(path, self.put),
+            web.patch(path, self.patch),
+            web.get(path + "/export", self.export, allow_head=False),
             web.get(path, self.get, allow_head=False),
             web.delete(path, self.delete),
             web.put(path + "/addresses/{address}", self.put_address),
+            web.get(path + "/addresses/{address}", self.get_address, allow_head=False),
             web.delete(path + "/addresses/{address}", self.delete_address),
             web.post(path + "/token", self.make_token),
         ]
@@ -65,14 +71,44 @@ class ReceiverApi:
         )
         return answer({"id": name}, 201 if is_new else 200)
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def patch(self, request: web.Request) -> web.Response:
+        """Changes the fields that are given, and leaves the others (RFC 7396)."""
+        tenant = await self._keys.read_tenant(request, "manage")
+        name = read_name(request, "receiver", self._limits)
+        patch = read_json(await read_bytes(request))
+        read_value(patch, ReceiverPatch)
+        time_ms = now_ms()
+        await self._store.writer.run(lambda connection: patch_receiver(connection, tenant, name, patch, time_ms))
+        return await self._show(tenant, name)
+
+    async def export(self, request: web.Request) -> web.Response:
+        """All that is stored about a receiver, for the receiver."""
         tenant = await self._keys.read_tenant(request, "read")
         name = read_name(request, "receiver", self._limits)
+        found = await self._store.reader.run(lambda connection: export_receiver(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        return answer(found)
+
+    async def get(self, request: web.Request) -> web.Response:
+        tenant = await self._keys.read_tenant(request, "read")
+        return await self._show(tenant, read_name(request, "receiver", self._limits))
+
+    async def get_address(self, request: web.Request) -> web.Response:
+        tenant = await self._keys.read_tenant(request, "read")
+        receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
+        found = await self._store.reader.run(lambda connection: receivers.read_receiver(connection, tenant, receiver))
+        shown = [_show_address(one) for one in (found[1] if found else ()) if one.name == name]
+        if not shown:
+            raise RequestRefused(DispatchCode.ADDRESS_MISSING)
+        return answer(shown[0])
+
+    async def _show(self, tenant: str, name: str) -> web.Response:
         found = await self._store.reader.run(lambda connection: receivers.read_receiver(connection, tenant, name))
         if found is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         row, addresses = found
-        shown = [{"id": one.name, "channel": one.channel, "value": one.value, "state": one.state} for one in addresses]
+        shown = [_show_address(one) for one in addresses]
         is_wanted, seen_ms = await self._store.reader.run(lambda connection: presence.read(connection, tenant, name))
         seen = {"connected": self._is_connected(tenant, name), "last_seen_ms": seen_ms} if is_wanted else {}
         return answer({"id": row.name, **msgspec.json.decode(row.attributes), "addresses": shown, **seen})
@@ -162,6 +198,30 @@ class ReceiverApi:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
         token, expires_ms = self._signing.sign_receiver(tenant, name, self._limits.receiver_token_ms)
         return answer({"token": token, "expires_ms": expires_ms})
+
+
+def _show_address(one: receivers.AddressRow) -> dict[str, str]:
+    return {"id": one.name, "channel": one.channel, "value": one.value, "state": one.state}
+
+
+def patch_receiver(connection: sqlite3.Connection, tenant: str, name: str, patch: dict[str, Any], now_ms: int) -> None:
+    """Merges a patch into what is stored; raises RequestRefused."""
+    found = receivers.read_receiver(connection, tenant, name)
+    if found is None:
+        raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+    merged = merge(msgspec.json.decode(found[0].attributes), patch)
+    body, _ = read_value(merged, ReceiverBody)
+    check_receiver(body)
+    receivers.put_receiver(connection, tenant, name, msgspec.json.encode(body), now_ms)
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = dict(target) if isinstance(target, dict) else {}
+    changed = {name: merge(kept.get(name), value) for name, value in patch.items() if value is not None}
+    return {name: value for name, value in (kept | changed).items() if name not in patch or patch[name] is not None}
 
 
 def check_receiver(body: ReceiverBody, where: str = "") -> None:

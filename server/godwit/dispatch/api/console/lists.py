@@ -8,6 +8,7 @@ from ....config.dispatch_limits import DispatchLimits
 from ...codes import DispatchCode
 from ...errors import RequestRefused
 from ...stores.sqlite.accept import show_counts
+from ...stores.sqlite.groups import find_group
 from ...stores.sqlite.manage import lists
 from ...stores.sqlite.store import SqliteStore
 from ..answers import answer
@@ -41,8 +42,9 @@ class ListApi:
             raise RequestRefused(
                 DispatchCode.REQUEST_INVALID, f"unknown state {state[:40]!r}: expected one of {expected}"
             )
+        gid = await self._find_group(tenant, request.query.get("group"))
         found, following = await self._store.reader.run(
-            lambda connection: lists.list_notifications(connection, tenant, state, after, limit)
+            lambda connection: lists.list_notifications(connection, tenant, state, gid, after, limit)
         )
         shown = [
             {
@@ -56,6 +58,14 @@ class ListApi:
             for row, title in found
         ]
         return answer({"notifications": shown, "after": following})
+
+    async def _find_group(self, tenant: str, name: str | None) -> int | None:
+        if name is None:
+            return None
+        found = await self._store.reader.run(lambda connection: find_group(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.GROUP_MISSING)
+        return found[0]
 
     async def list_receivers(self, request: web.Request) -> web.Response:
         """By name. `prefix` is what names begin with; `after` is the last name of the page before."""

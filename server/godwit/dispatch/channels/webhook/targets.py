@@ -7,6 +7,8 @@ clouds keep their metadata, are never allowed.
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,6 +21,7 @@ _METADATA = (
     ipaddress.ip_network("fe80::/10"),
     ipaddress.ip_network("fd00:ec2::/32"),
 )
+_NUMBERS = re.compile(r"(?i:0x[0-9a-f]+|[0-9]+)(?:\.(?i:0x[0-9a-f]+|[0-9]+)){0,3}")
 HINT = "the operator may allow it in dispatch.private_targets"
 
 
@@ -74,17 +77,22 @@ def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:
     labels = (url.raw_host or "").removesuffix(".").split(".")
     if ":" not in url.host and not all(1 <= len(label) <= 63 for label in labels):
         return "must have a host whose labels have 1 to 63 characters"
-    literal = read_literal(url.host)
+    literal = read_literal(url.raw_host or "")
     if literal is not None and not may_reach(literal, port, private):
         return f"is not a public address; {HINT}"
     return ""
 
 
 def read_literal(host: str) -> IpAddress | None:
-    """The address that a host is written as, if it is one."""
+    """The address that a host is written as, if it is one: also `10.1`, `0x7f.1` and `2130706433`, as resolvers read them."""
+    plain = host.strip("[]").partition("%")[0].removesuffix(".")
     try:
-        return ipaddress.ip_address(host.strip("[]").partition("%")[0])
+        return ipaddress.ip_address(plain)
     except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(plain)) if _NUMBERS.fullmatch(plain) else None
+    except OSError:
         return None
 
 

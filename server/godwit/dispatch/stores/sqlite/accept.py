@@ -16,7 +16,7 @@ import msgspec
 from ...codes import DispatchCode
 from ...errors import RequestRefused
 from ...model import Options, Priority, State
-from .deciding import ADDRESS_NAME, find_category, read_options
+from .deciding import find_category, read_options
 from .groups import find_group
 from .manage.pausing import list_paused
 from .receivers import find_receiver, find_receivers, keep_until, put_address, put_receiver, take_number
@@ -79,19 +79,6 @@ class NotificationRow(NamedTuple):
     counts: tuple[tuple[str, str, int], ...]
     paused: tuple[str, ...] = ()
     """Channels on which it waits for its resumption."""
-
-
-class DeliveryRow(NamedTuple):
-    """One delivery, as the API shows it."""
-
-    receiver: str | None
-    channel: str
-    address: str | None
-    state: str
-    attempt: int
-    possible_duplicate: bool
-    reason: str
-    ref: str
 
 
 def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
@@ -260,31 +247,6 @@ def show_counts(row: NotificationRow) -> dict[str, dict[str, int]]:
     for channel, state, count in row.counts:
         counts.setdefault(channel, {})[state] = count
     return counts
-
-
-def read_deliveries(
-    connection: sqlite3.Connection, tenant: str, name: str, after: int, limit: int
-) -> tuple[list[DeliveryRow], int | None] | None:
-    """Deliveries of the receivers after number `after`, and the number to go on from; None: no such notification."""
-    row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
-    if row is None:
-        return None
-    rows = connection.execute(
-        f"SELECT delivery.rid, receiver.name, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, delivery.reason, ref "
-        "FROM delivery LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid) "
-        "WHERE nid = ? AND delivery.rid > ? ORDER BY delivery.rid, delivery.channel, delivery.aid LIMIT ?",
-        (row[0], after, limit + 1),
-    ).fetchall()
-    following = None
-    if len(rows) > limit:  # whole receivers only: the cursor is a receiver's number
-        last = rows[limit][0]
-        whole = [found for found in rows[:limit] if found[0] < last]
-        rows, following = (whole, whole[-1][0]) if whole else (rows, last)
-    told = [
-        DeliveryRow(receiver, channel, address, State(state).label, attempt, bool(doubt), reason, ref)
-        for _, receiver, channel, address, state, attempt, doubt, reason, ref in rows
-    ]
-    return told, following
 
 
 def pack_numbers(numbers: Sequence[int]) -> bytes:

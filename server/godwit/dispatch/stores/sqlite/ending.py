@@ -86,8 +86,10 @@ def replay(
     limit: int,
     now_ms: int,
     expires_ms: int,
+    *,
+    is_dry: bool = False,
 ) -> int:
-    """Queues dead letters again, and lets their notifications live until `expires_ms`; how many."""
+    """Queues dead letters again, and lets their notifications live until `expires_ms`; how many. A dry run changes nothing."""
     state, channel, reason, name = which
     rows = connection.execute(
         "SELECT nid, rid, channel, aid FROM delivery JOIN notification USING (nid) "
@@ -96,6 +98,8 @@ def replay(
         "AND (? IS NULL OR delivery.reason = ?) ORDER BY nid LIMIT ?",
         (state, tenant, name, name, channel, channel, reason, reason, limit),
     ).fetchall()
+    if is_dry:
+        return len(rows)
     changes = Changes(connection, now_ms)
     for row in rows:
         key = DeliveryKey(*row)

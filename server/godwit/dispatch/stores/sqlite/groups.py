@@ -68,6 +68,15 @@ def subscribe(
     return unknown
 
 
+def is_subscribed(connection: sqlite3.Connection, tenant: str, group: str, receiver: str) -> bool | None:
+    """Whether a receiver is in the current version; None: no such group."""
+    found, rid = find_group(connection, tenant, group), find_receiver(connection, tenant, receiver)
+    if found is None:
+        return None
+    query = "SELECT 1 FROM subscription WHERE gid = ? AND version = ? AND rid = ?"
+    return connection.execute(query, (*found, rid)).fetchone() is not None
+
+
 def unsubscribe(connection: sqlite3.Connection, tenant: str, group: str, receiver: str) -> bool:
     """Removes a receiver from the current version; whether it was there."""
     found, rid = find_group(connection, tenant, group), find_receiver(connection, tenant, receiver)

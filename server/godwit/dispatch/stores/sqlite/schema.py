@@ -129,6 +129,8 @@ CREATE INDEX presence_connected ON presence (rid) WHERE is_connected = 1;
 def open_writer(path: Path) -> sqlite3.Connection:
     """The connection that writes; makes the tables where there are none. Raises DispatchDatabaseInvalid."""
     try:
+        path.touch(0o600)  # before the first write: the write-ahead log gets the mode of the file
+        path.chmod(0o600)
         connection = _open(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -147,7 +149,6 @@ def open_writer(path: Path) -> sqlite3.Connection:
             migrate(connection, version)
     except sqlite3.Error as error:
         raise DispatchDatabaseInvalid(f"{path} cannot be opened: {error}") from error
-    path.chmod(0o600)
     return connection
 
 

@@ -35,15 +35,18 @@ class Reason(NamedTuple):
 
 
 def list_notifications(
-    connection: sqlite3.Connection, tenant: str, state: str, before: int, limit: int
+    connection: sqlite3.Connection, tenant: str, state: str, gid: int | None, before: int, limit: int
 ) -> tuple[list[Listed], int]:
-    """The newest first, and where the next page begins; 0 where there is none."""
-    query = "SELECT nid, id FROM notification WHERE nid < ? AND nid >= ? AND +tenant = ? ORDER BY nid DESC LIMIT ?"
+    """The newest first, and where the next page begins; 0 where there is none. `gid` is a group's number; None: of any receivers."""
+    query = (
+        "SELECT nid, id FROM notification WHERE nid < ?1 AND nid >= ?2 AND +tenant = ?3 AND (?4 IS NULL OR gid = ?4) "
+        "ORDER BY nid DESC LIMIT ?5"
+    )
     newest = connection.execute("SELECT coalesce(max(nid), 0) FROM notification").fetchone()[0]
     below = min(before or newest + 1, newest + 1)
     first = max(1, below - LOOKED_AT_MAX)
     found: list[Listed] = []
-    for count, (nid, name) in enumerate(connection.execute(query, (below, first, tenant, CHECKED_MAX + 1))):
+    for count, (nid, name) in enumerate(connection.execute(query, (below, first, tenant, gid, CHECKED_MAX + 1))):
         if count == CHECKED_MAX:
             return found, nid + 1
         row = read_notification(connection, tenant, name)

@@ -1,0 +1,117 @@
+"""Single deliveries in the embedded store: listed with filters, shown by their ids, and sent again."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import NamedTuple
+
+from ....model import DeliveryKey, State
+from ..changes import Changes
+from ..deciding import ADDRESS_NAME
+
+LOOKED_AT_MAX = 20_000
+"""Deliveries that one page looks at: a filter may select few of them."""
+AGAIN = (State.DEFERRED, State.FAILED, State.UNKNOWN)
+"""States from which a delivery can be sent again."""
+_ID = re.compile(r"dlv_(\d{1,18})_(\d{1,18})_(-?\d{1,18})")
+_COLUMNS = (
+    f"nid, delivery.rid, delivery.aid, receiver.name, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, "
+    "delivery.reason, ref"
+)
+_NAMES = "LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid)"
+
+
+class DeliveryRow(NamedTuple):
+    """One delivery, as the API shows it. A webhook has its id as `webhook-id`."""
+
+    id: str
+    receiver: str | None
+    channel: str
+    address: str | None
+    state: str
+    attempt: int
+    possible_duplicate: bool
+    reason: str
+    ref: str
+
+
+class Wanted(NamedTuple):
+    """Which deliveries are listed; None: all."""
+
+    channel: str | None = None
+    state: State | None = None
+
+
+def read_deliveries(
+    connection: sqlite3.Connection, tenant: str, name: str, wanted: Wanted, after: int, limit: int
+) -> tuple[list[DeliveryRow], int | None] | None:
+    """Deliveries of the receivers after number `after`, and the number to go on from; None: no such notification."""
+    row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
+    if row is None:
+        return None
+    looked = connection.execute(
+        "SELECT rid FROM delivery WHERE nid = ? AND rid > ? ORDER BY rid LIMIT 1 OFFSET ?",
+        (row[0], after, LOOKED_AT_MAX),
+    ).fetchone()
+    end = (
+        2**62 if looked is None else max(looked[0], after + 2)
+    )  # whole receivers only: the cursor is a receiver's number
+    state = None if wanted.state is None else int(wanted.state)
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM delivery {_NAMES} WHERE nid = ?1 AND delivery.rid > ?2 AND delivery.rid < ?3 "
+        "AND (?4 IS NULL OR delivery.channel = ?4) AND (?5 IS NULL OR delivery.state = ?5) "
+        "ORDER BY delivery.rid, delivery.channel, delivery.aid LIMIT ?6",
+        (row[0], after, end, wanted.channel, state, limit + 1),
+    ).fetchall()
+    following = None if looked is None else end - 1
+    if len(rows) > limit:
+        last = rows[limit][1]
+        whole = [found for found in rows[:limit] if found[1] < last]
+        rows, following = (whole, whole[-1][1]) if whole else (rows, last)
+    return [_show(found) for found in rows], following
+
+
+def find_delivery(
+    connection: sqlite3.Connection, tenant: str, name: str
+) -> tuple[DeliveryKey, DeliveryRow, str] | None:
+    """A tenant's delivery by its id, with its notification; None where there is none."""
+    if (parts := _ID.fullmatch(name)) is None:
+        return None
+    row = connection.execute(
+        f"SELECT {_COLUMNS}, notification.id FROM delivery JOIN notification USING (nid) {_NAMES} "
+        "WHERE nid = ? AND notification.tenant = ? AND delivery.rid = ? AND delivery.aid = ?",
+        (int(parts[1]), tenant, int(parts[2]), int(parts[3])),
+    ).fetchone()
+    return None if row is None else (DeliveryKey(row[0], row[1], row[4], row[2]), _show(row[:-1]), row[-1])
+
+
+def retry(connection: sqlite3.Connection, key: DeliveryKey, now_ms: int, expires_ms: int) -> bool:
+    """Sends a delivery again now, and lets its notification live until `expires_ms`; false where it cannot be sent again."""
+    row = connection.execute(
+        "SELECT delivery.state, notification.state FROM delivery JOIN notification USING (nid) "
+        "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+        key,
+    ).fetchone()
+    if row is None or State(row[0]) not in AGAIN or row[1] == "cancelled":
+        return False
+    connection.execute(
+        "UPDATE delivery SET state = 2, due_ms = ?, reason = '', doubt = doubt OR state = 7 "
+        "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
+        (now_ms, *key),
+    )
+    if State(row[0]) is not State.DEFERRED:
+        connection.execute(
+            "UPDATE notification SET expires_ms = max(expires_ms, ?), state = 'routed' WHERE nid = ?",
+            (expires_ms, key.nid),
+        )
+        changes = Changes(connection, now_ms)
+        changes.move(key, State(row[0]), State.DEFERRED, "replay")
+        changes.store()
+    return True
+
+
+def _show(row: tuple[int, int, int, str | None, str, str | None, int, int, int, str, str]) -> DeliveryRow:
+    nid, rid, aid, receiver, channel, address, state, attempt, doubt, reason, ref = row
+    name = f"dlv_{nid}_{rid}_{aid}"
+    return DeliveryRow(name, receiver, channel, address, State(state).label, attempt, bool(doubt), reason, ref)
