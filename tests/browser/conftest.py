@@ -1,6 +1,7 @@
 """What the tests of the JavaScript client share: its package as `npm pack` makes it, served statically beside pages."""
 
 import asyncio
+import fcntl
 import json
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,7 +36,14 @@ def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert process.returncode == 0, errors.decode()
         return output
 
-    packed = json.loads(asyncio.run(pack()))
+    types = root / "clients/javascript/types"
+    with (tmp_path_factory.getbasetemp().parent / "npm-pack.lock").open(
+        "w"
+    ) as lock:  # one worker at a time empties folders
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        types.mkdir(exist_ok=True)
+        (types / "stale.d.ts").touch()  # as a module leaves behind that was renamed
+        packed = json.loads(asyncio.run(pack()))
     [entry] = packed if isinstance(packed, list) else packed.values()  # npm has changed its mind about it
     shutil.unpack_archive(folder / entry["filename"], folder)
     return folder / "package"

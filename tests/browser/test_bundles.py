@@ -128,3 +128,9 @@ async def test_the_one_file_works_from_a_script_tag(page: Page, serve: Serve, en
         script = EVERYTHING.replace("godwit.Client", "Godwit.Client")
         assert script != EVERYTHING
         assert await page.evaluate(script, [node.url, encoding]) == EXPECTED
+
+
+def test_the_package_has_the_types_of_its_modules_and_no_others(package: Path) -> None:
+    types = {path.relative_to(package / "types").as_posix() for path in package.glob("types/**/*.d.ts")}
+    modules = {path.relative_to(package / "src").as_posix() for path in package.glob("src/**/*.js")}
+    assert types == {name.removesuffix(".js") + ".d.ts" for name in modules}
