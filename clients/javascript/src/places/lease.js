@@ -47,8 +47,13 @@ export class Lease {
     let [seen, voidAt] = ["", 0];
     while (!this.#isReleased && !this.#create()) {
       const text = this.#text();
-      if (text === null) continue; // released between the two looks
       const now = performance.now();
+      if (text === null) {
+        // released between the two looks, or a symbolic link that leads nowhere
+        if (now >= until) throw new Error(`${this.#lock} is there, and cannot be read`);
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+        continue;
+      }
       if (text !== seen) [seen, voidAt] = [text, now + this.#voidMs];
       if (now >= voidAt) {
         this.#write(); // where two do this at once, the first save of the one that lost tells it

@@ -1,7 +1,7 @@
 // The lease on a file of positions: one holder at a time, void when it does not beat, and told when it was lost.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -80,4 +80,9 @@ test("a client that is closed while it waits for its file ends at once", { timeo
   other.check();
   other.release();
   assert.deepEqual(readdirSync(folder), []);
+});
+
+test("a lock that leads nowhere is an error, and no endless loop", LIMITS, async () => {
+  symlinkSync("nowhere", `${path}.lock`);
+  await assert.rejects(new Lease(path, VOID_MS).acquire(), /cannot be read/);
 });

@@ -8,6 +8,7 @@ clock of another machine is read.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import secrets
@@ -39,10 +40,12 @@ class Lease:
         self._lost = None
         until, void_at, seen, is_alive = time.monotonic() + VOID_S, 0.0, None, False
         while not self._create():
-            holder = self._read()
-            if holder is None:
-                continue  # released between the two looks
-            now = time.monotonic()
+            holder, now = self._read(), time.monotonic()
+            if holder is None:  # released between the two looks, or a symbolic link that leads nowhere
+                if now >= until:
+                    raise FileExistsError(errno.EEXIST, "it is there, and cannot be read", str(self._lock))
+                await asyncio.sleep(LOOK_S)
+                continue
             if holder != seen:
                 is_alive, seen, void_at = seen is not None, holder, now + VOID_S
             if now >= void_at:

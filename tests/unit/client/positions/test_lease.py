@@ -96,3 +96,12 @@ async def test_where_no_lease_can_be_made_there_is_a_warning(tmp_path: Path, cap
     await file.open()
     assert "has no lease" in caplog.text
     file.close()
+
+
+async def test_a_lock_that_leads_nowhere_is_a_warning_and_no_endless_loop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "p.lock").symlink_to("nowhere")
+    async with asyncio.timeout(20), Peer() as peer, Client(peer.url, positions=PositionFile(tmp_path / "p")) as client:
+        await client.connected()
+    assert "has no lease" in caplog.text
