@@ -1,20 +1,20 @@
-"""Everything that Godwit raises on purpose, one tree, one word each.
+"""Every error that Godwit raises on purpose.
 
     GodwitError
-    ├── ConfigInvalid          the operator's mistake: key, value, bound, hint; exit 2 before a port opens
-    │   ├── ConfigNameUnknown  the name of a value is nothing's; its value is not shown
+    ├── ConfigInvalid          a setting is not valid: key, value, bound, hint; exit 2 before a port opens
+    │   ├── ConfigNameUnknown  the name is not a setting; its value is not shown
     │   └── ConfigsInvalid     several of them, a line for each
-    ├── SubjectInvalid         a name or pattern that the contract does not allow (also a ValueError)
+    ├── SubjectInvalid         a subject or pattern that is not valid (also a ValueError)
     ├── PositionInvalid        a text that is not a position (also a ValueError)
     ├── PositionFileHeld       a file of saved positions that another process uses
     ├── PositionFileInvalid    a file of saved positions that cannot be read (also a ValueError)
-    ├── CommandRefused         the node answered one command with an error code; the session lives
-    ├── SessionClosed          the session ended with a closing code, which says whether to come back
-    ├── AuthorizerFailed       a user's authorizer raised, was late, or answered something else
+    ├── CommandRefused         the node answered one command with an error code; the session continues
+    ├── SessionClosed          the session ended with a code that says whether to reconnect
+    ├── AuthorizerFailed       a user's authorizer raised an error, was late, or gave no valid answer
     └── NodeFailed             the node itself could not do what it was asked
         └── ListenFailed       a port could not be opened
 
-Each says what is wrong and, where there is one, what to do; codes are those of protocol/codes.toml.
+Each message says what is wrong and, if possible, what to do. Codes are those of protocol/codes.toml.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GodwitError(Exception):
 
 
 class ConfigInvalid(GodwitError):
-    """A configuration value that cannot be used: which, where it came from, what would be accepted, what to try."""
+    """A configuration value is not valid. The message has the key, its source, the value, what is expected, and a hint."""
 
     def __init__(self, key: str, value: object, bound: str, *, hint: str = "", source: str = "") -> None:
         self.key = key
@@ -47,14 +47,14 @@ class ConfigInvalid(GodwitError):
 
 
 class ConfigNameUnknown(ConfigInvalid):
-    """A name that is nothing's. Its value is not shown: it may be a secret whose name is misspelt."""
+    """The name is not a setting. Its value is not shown, because it may be a secret under a misspelt name."""
 
     def show_value(self) -> str:
         return ""
 
 
 class ConfigsInvalid(ConfigInvalid):
-    """Several values that cannot be used, a line for each; key, value and the rest are the first one's."""
+    """Several values are not valid, with a line for each. `key`, `value` and the others are those of the first."""
 
     def __init__(self, errors: Sequence[ConfigInvalid]) -> None:
         first = errors[0]
@@ -110,7 +110,9 @@ class CommandRefused(GodwitError):
 
 
 class SessionClosed(GodwitError):
-    """The session is over. `reconnect` says whether to come back, `reconnect_after_ms` when (None: by own back-off)."""
+    """The session is over. `reconnect` is true if the client may reconnect, after `reconnect_after_ms`, or after a wait of its own if
+    that is None.
+    """
 
     def __init__(
         self, code: int, reason: str, *, reconnect: bool = True, reconnect_after_ms: int | None = None
@@ -123,11 +125,11 @@ class SessionClosed(GodwitError):
 
 
 class AuthorizerFailed(GodwitError):
-    """A user's authorizer raised, was late, or answered something that is no answer: questions are then refused."""
+    """A user's authorizer raised an error, exceeded its timeout, or returned something else than an answer. The question is refused."""
 
 
 class NodeFailed(GodwitError):
-    """The node could not do what it was asked; the sentence says what and why."""
+    """The node could not do what it was asked. The message says what and why."""
 
 
 class ListenFailed(NodeFailed):

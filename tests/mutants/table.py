@@ -1,6 +1,6 @@
 """`make mutants`: each broken broker under verify, several seeds each, as a table. Exit code 1 when one was not judged rightly.
 
-Owns what is shown and kept: one row a broker. `--keep` puts the table into the guide, between its resume tokens. A run that does not
+Owns what is shown and kept: one row a broker. `--keep` puts the table into the guide, between its two comments. A run that does not
 come to its end in RUN_S_MAX is a failure too, so that the whole is bounded.
 """
 

@@ -1,6 +1,6 @@
-"""Who may do what: the authorizer's interface, its rules, and the access modes that come with Godwit.
+"""Permissions: the authorizer's interface, its rules, and the access modes that come with Godwit.
 
-Write an authorizer with what is exported here (see authorizer.py); the node uses gate.py to ask it.
+Write an authorizer with the names exported here (see authorizer.py). The node uses gate.py to call it.
 """
 
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion

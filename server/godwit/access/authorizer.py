@@ -1,8 +1,8 @@
-"""The interface an authorizer implements: four questions, answered in async Python.
+"""The interface of an authorizer: four questions, answered in async Python.
 
-An authorizer is asked when a client connects or renews its token, and for what its rules say `ask`; never for a message.
-What it answers compiles into rules that the engine judges by itself. An authorizer that raises, is late (see
-`access.authorizer_timeout_ms`) or answers something else has allowed nothing: it fails closed, and the client is told to try again.
+The node asks when a client connects or renews its token, and where a rule says `ask`; never for a message. The engine compiles the
+answer into rules and applies them itself. If an authorizer raises an error, exceeds `access.authorizer_timeout_ms` or returns
+something else, nothing is allowed, and the client may try again.
 
     class Desk(Authorizer):
         async def connect(self, question):

@@ -1,8 +1,8 @@
-"""What an identity may do, as an authorizer says it: rules over patterns, checked here, judged by the engine.
+"""The permissions of an identity, as an authorizer grants them: rules over patterns, checked here, applied by the engine.
 
-Pure. The engine holds the rules compiled and judges every command by itself: the most specific rule decides, ties deny,
-a pattern is granted whole or refused; `ask` brings the question back to the authorizer, once for each selector.
-Invariant: a Rule or Grant that exists is one the engine accepts.
+Pure. The engine compiles the rules and applies them to every command: the most specific rule decides, deny wins a tie, and a pattern is
+granted as a whole. A rule `ask` makes the node ask the authorizer, once for each selector. Invariant: the engine accepts every Rule and
+Grant that exists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXPIRES_MS_MIN = 978_307_200_000
 
 
 class Action(StrEnum):
-    """What a rule is about."""
+    """The actions that a rule covers."""
 
     SUBSCRIBE = "subscribe"
     PUBLISH = "publish"
@@ -34,7 +34,7 @@ class Action(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a rule says: yes, no, or ask the authorizer when it comes up."""
+    """The effect of a rule: allow, deny, or ask the authorizer at the time."""
 
     ALLOW = "allow"
     DENY = "deny"

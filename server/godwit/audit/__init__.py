@@ -1,6 +1,6 @@
-"""Audits: what happened on a node, told to a user's extension in batches (events.py says what, audit.py how).
+"""Audits: pass what happens on a node to a user's extension, in batches (events.py has the events, audit.py the interface).
 
-The node uses runner.py; neither delivery nor a publisher's answer ever waits for an audit.
+The node uses runner.py. No delivery ever waits for an audit.
 """
 
 from .audit import Audit, NodeFace

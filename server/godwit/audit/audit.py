@@ -1,7 +1,7 @@
-"""The interface an audit implements: it takes batches of events, in async Python, on a thread of its own.
+"""The interface of an audit: it receives batches of events, in async Python, on a thread of its own.
 
-An audit that is slow loses the oldest events, and is told how many, or holds publishers back (`audit.overflow`); it never slows
-a delivery. One that raises has had that batch; it is logged and counted, and the next batch comes.
+A slow audit loses the oldest events, and receives their number, or makes publishers wait (`audit.overflow`); it never delays a
+delivery. If it raises an error, that batch counts as received; the error is logged and counted, and the next batch follows.
 
     class Ledger(Audit):
         async def take(self, events):
@@ -22,7 +22,7 @@ from .events import Event
 
 
 class NodeFace:
-    """What an audit may do with the node: publish, as the node itself."""
+    """What an audit can do with the node: publish, in the node's own name."""
 
     def __init__(self, publish_many: Callable[[Sequence[Draft]], object]) -> None:
         self._publish_many = publish_many

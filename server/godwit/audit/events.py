@@ -1,6 +1,6 @@
-"""What an audit is told: who came and what became of them, messages that were accepted, what the caches let go, the node's figures.
+"""The events that an audit receives: connections, accepted messages, evictions, statistics, and counts of lost events.
 
-Pure values. Times are Unix milliseconds. Invariant: no event holds a token.
+Pure values. Times are Unix milliseconds. Invariant: no event contains a token.
 """
 
 from __future__ import annotations

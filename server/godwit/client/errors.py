@@ -1,14 +1,14 @@
-"""What only the client raises; the rest it shares with the node (godwit.errors).
+"""Errors that only the client raises; it shares the others with the node (godwit.errors).
 
 GodwitError
 └── ClientError
-    ├── FrameInvalid        the server sent what the wire does not allow: tried again on another connection, once
-    ├── SubscriptionExists  this client already has that selector
-    ├── PublishQueueFull    more publishes wait for an answer than the client may hold
-    ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice
+    ├── FrameInvalid        the server sent a frame that is not valid; the client reconnects once
+    ├── SubscriptionExists  this client already subscribes to or watches that selector
+    ├── PublishQueueFull    too many publishes wait for an answer
+    ├── AnswerLost          the connection was lost before the answer to a publish that must not be sent twice
     ├── ReplyTimeout        nobody replied to a request in time
-    ├── Unauthorized        raised by a token function: there will be no token, and the client ends with it
-    └── ClientClosed        the client was closed by its own side
+    ├── Unauthorized        raised by a token function: there is no token, and the client ends
+    └── ClientClosed        the program closed the client
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a subscription yields beside messages and gaps, which are godwit.model's."""
+"""What a subscription yields in addition to messages and gaps, which are in godwit.model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..model import Gap, Message, Outcome, Position
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """At-most-once messages that the server could not send in time, or published while the subscription was paused. They
-    are lost. `count` is None if the number is not known; it can be none (after a pause).
+    """At-most-once messages that the server could not send in time, or published while the subscription was paused. They are lost.
+    `count` is None if the number is not known; after a pause it is possible that none was lost.
     """
 
     selector: str

@@ -29,9 +29,9 @@ class ResumePoint:
         return dict(islice(self.after.items(), len(self.after) - self.recent, None))
 
     def for_node(self, node: str | None) -> ResumePoint:
-        """What to ask of this node. To the one that gave it, a resume token says everything but what came after it (alone it would
-        have the node go back to where its logs may no longer reach). Another cannot serve the resume token, but all positions, exactly;
-        where some were forgotten the resume token is asked for, so that the node says what is missing.
+        """The resume point to send to this node. The node that gave the resume token gets the token and the positions after it: without
+        these it would repeat messages, or no longer have them. Another node gets all positions, or the resume token if some were
+        forgotten: its gap then says what is missing.
         """
         if self.since is None:
             return self
@@ -45,15 +45,15 @@ class ResumePoint:
 
     @property
     def can_be_asked(self) -> bool:
-        """False when there are more positions than the server takes at once, and no resume token to say the same."""
+        """False if there are more positions than the server accepts at once, and no resume token in their place."""
         return self.since is not None or not _is_too_much(self.after)
 
     def __bool__(self) -> bool:
         return bool(self.after) or self.since is not None
 
     def to_json(self) -> dict[str, object]:
-        """The saved form: `{"after": {"/a/b": "7.42"}, "since": RESUME_TOKEN, "node": NAME, "recent": 1}`, each only when there is
-        one.
+        """The saved form: `{"after": {"/a/b": "7.42"}, "since": RESUME_TOKEN, "node": NAME, "recent": 1}`. Members without a value are
+        left out.
         """
         saved: dict[str, object] = {}
         if self.after:
@@ -70,7 +70,7 @@ class ResumePoint:
 
     @classmethod
     def from_json(cls, saved: object) -> ResumePoint:
-        """Read the saved form back; raises PositionInvalid when it is none."""
+        """Read the saved form. Raises PositionInvalid if it is not one."""
         if isinstance(saved, Mapping):
             after, since, node = saved.get("after", {}), saved.get("since"), saved.get("node")
             if isinstance(after, Mapping) and isinstance(since, str | None) and isinstance(node, str | None):

@@ -1,4 +1,4 @@
-"""What a client may be told about itself; every quantity has a unit, a bound and a default."""
+"""The settings of a client. Names end in their unit; every setting has a bound and a default."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ export class ResumePoint {
   }
 
   /**
-   * What to ask of this node (null: it has not said which it is; its resume token is the best guess, and a wrong one is told as a gap). To the one that gave it, a resume token says everything but what came after it (alone it would have the
-   * node go back to where its logs may no longer reach). Another cannot serve the resume token, but all positions, exactly; where some
-   * were forgotten the resume token is asked for, so that the node says what is missing.
+   * The resume point to send to this node; null if its name is not known yet, for which the resume token is the best guess. The node that gave
+   * the resume token gets the token and the positions after it: without these it would repeat messages, or no longer have them. Another
+   * node gets all positions, or the resume token if some were forgotten: its gap then says what is missing.
    * @param {string | null} node
    */
   forNode(node) {
@@ -57,7 +57,7 @@ export class ResumePoint {
     return this.isWhole && places.length > 0 ? new ResumePoint(new Map(places)) : new ResumePoint(new Map(), this.since);
   }
 
-  /** False when there are more positions than the server takes at once, and no resume token to say the same. */
+  /** False if there are more positions than the server accepts at once, and no resume token in their place. */
   get canBeAsked() {
     return this.since !== null || !isTooMuch([...this.after]);
   }
@@ -77,7 +77,7 @@ export class ResumePoint {
   }
 
   /**
-   * Read the saved form back; throws PositionInvalid when it is none.
+   * Read the saved form; throws PositionInvalid if it is not one.
    * @param {unknown} saved
    */
   static fromJSON(saved) {
