@@ -19,7 +19,8 @@ from godwit.dispatch.model import DeliveryKey, Job, Outcome, Page, Result, Shipm
 from godwit.dispatch.pure.rank import is_open
 from godwit.dispatch.stores.sqlite import accept, fanout, jobs, receivers
 from godwit.dispatch.stores.sqlite.changes import add_counts
-from godwit.dispatch.stores.sqlite.schema import TABLES
+from godwit.dispatch.stores.sqlite.schema import TABLES, add_functions
+from godwit.dispatch.vault import Vault
 
 LEASE_MS = 30
 PACE = Pace(page_receivers=2, slots=2, per_lane=2, lease_ms=LEASE_MS, due_limit=3)
@@ -61,6 +62,7 @@ class World:
     def __post_init__(self) -> None:
         self.database = sqlite3.connect(":memory:", isolation_level=None)
         self.database.executescript(TABLES)
+        add_functions(self.database, Vault([bytes(32)]))
 
     async def pause(self, worker: int) -> None:
         """Waits until the schedule opens this gate."""

@@ -15,7 +15,8 @@ from godwit.dispatch.errors import RequestRefused
 from godwit.dispatch.model import Options, Outcome, Quotas, State, Step
 from godwit.dispatch.stores.sqlite import accept, contents, fanout, jobs, receivers, retention, steps, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
-from godwit.dispatch.stores.sqlite.schema import TABLES
+from godwit.dispatch.stores.sqlite.schema import TABLES, add_functions
+from godwit.dispatch.vault import Vault
 from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_policies import FAST, list_rows
@@ -143,6 +144,7 @@ async def test_dead_letters_of_one_notification_are_all_listed(tmp_path: Path, r
 def open_store(**quotas: int) -> sqlite3.Connection:
     database = sqlite3.connect(":memory:", isolation_level=None)
     database.executescript(TABLES)
+    add_functions(database, Vault([bytes(32)]))
     tenants.put_tenant(database, "t", Quotas(**quotas))
     return database
 

@@ -56,6 +56,22 @@ def run(roles: str, file: Path | None, settings: tuple[str, ...], data: str | No
     raise SystemExit(asyncio.run(run_dispatch(config)))
 
 
+@dispatch.command()
+@config_options
+@click.option("--data", metavar="DIR", help="Directory for the data of dispatch.")
+def rekey(file: Path | None, settings: tuple[str, ...], data: str | None) -> None:
+    """Encrypt stored secrets under a new key. Stop dispatch first; after a crash, run it again."""
+    from ..dispatch.stores.sqlite.manage.rekeying import rekey as change_key
+
+    config = read_config(file, settings, {"node.data_directory": data})
+    if not config.node.data_directory:
+        raise click.UsageError("name the data directory: --data DIR")
+    keys = config.dispatch.secrets_key_file
+    changed = change_key(Path(config.node.data_directory) / "dispatch", Path(keys) if keys else None)
+    click.echo(json.dumps(changed._asdict()))
+    raise SystemExit(1 if changed.unreadable else 0)
+
+
 async def run_dispatch(config: Config) -> int:
     """Runs until a signal; returns the exit code."""
     from ..dispatch.part import DispatchPart

@@ -75,6 +75,10 @@ class DispatchConfig:
         False,
         "Write what becomes of each delivery to the journal DIR/dispatch/journal, for the pipelines. It names receivers.",
     )
+    secrets_key_file: str = option(
+        "",
+        "The key that encrypts stored secrets of webhooks (32 bytes in base64); empty: DIR/dispatch/secrets.key, made at the first start.",
+    )
     token_keys_file: str = option(
         "", "The public keys (JWK Set or PEM) of dispatch, whose tokens may publish on /$inbox/** and /$dispatch/**."
     )

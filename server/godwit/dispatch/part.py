@@ -11,6 +11,7 @@ import socket
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 
 from ..config import Config
 from ..config.option import Address
@@ -32,7 +33,12 @@ class DispatchPart:
         """Raises ConfigInvalid where the folder is in use or holds something else."""
         self._folder = DispatchFolder(config.node.data_directory)
         try:
-            self.store = SqliteStore(self._folder.path, inbox_items_max=config.dispatch_limits.inbox_items_max)
+            keys = config.dispatch.secrets_key_file
+            self.store = SqliteStore(
+                self._folder.path,
+                inbox_items_max=config.dispatch_limits.inbox_items_max,
+                secrets_key_file=Path(keys) if keys else None,
+            )
         except BaseException:
             self._folder.close()
             raise

@@ -10,9 +10,11 @@ import pytest
 
 from godwit.dispatch.stores.sqlite.manage import lists
 from godwit.dispatch.stores.sqlite.schema import open_writer
+from godwit.dispatch.vault import Vault
 from tests.dispatch.conftest import Running
 from tests.dispatch.inbox.test_lists import send
 
+VAULT = Vault([bytes(32)])
 DEADLINE_S = 60
 
 
@@ -97,7 +99,7 @@ async def test_a_list_costs_no_more_than_its_bounds(dispatch: Running, monkeypat
 
 def test_lists_read_in_the_order_of_the_index(tmp_path: Path) -> None:
     asked: list[str] = []
-    with closing(open_writer(tmp_path / "x.sqlite")) as connection:
+    with closing(open_writer(tmp_path / "x.sqlite", VAULT)) as connection:
         connection.set_trace_callback(asked.append)
         lists.list_notifications(connection, "t", "", None, 0, 10)
         lists.count_reasons(connection, "t")

@@ -12,7 +12,9 @@ from godwit.dispatch.stores.sqlite.accept import Draft
 from godwit.dispatch.stores.sqlite.inbox import JOBS_AT_ONCE
 from godwit.dispatch.stores.sqlite.schema import open_writer
 from godwit.dispatch.stores.sqlite.store import SqliteStore
+from godwit.dispatch.vault import Vault
 
+VAULT = Vault([bytes(32)])
 NOW_MS = 1_767_225_600_000
 
 
@@ -72,7 +74,7 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_when_its_lease_ends(
 
 
 def test_the_oldest_item_and_the_newest_page_are_found_without_sorting(tmp_path: Path) -> None:
-    with closing(open_writer(tmp_path / "x.sqlite")) as connection:
+    with closing(open_writer(tmp_path / "x.sqlite", VAULT)) as connection:
         for order in ("first", "first DESC"):
             plan = connection.execute(
                 f"EXPLAIN QUERY PLAN SELECT seq, flags FROM item WHERE rid = 1 ORDER BY {order} LIMIT 1"

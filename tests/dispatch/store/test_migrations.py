@@ -13,7 +13,9 @@ from godwit.dispatch.model import Head
 from godwit.dispatch.stores.sqlite.inbox import fetch_before
 from godwit.dispatch.stores.sqlite.migrations import MIGRATIONS, OLDEST, VERSION
 from godwit.dispatch.stores.sqlite.schema import open_writer
+from godwit.dispatch.vault import Vault
 
+VAULT = Vault([bytes(32)])
 OLD = Path(__file__).parent / "schemas" / "version_5.sql"
 
 
@@ -32,11 +34,14 @@ def test_an_old_database_is_brought_up_to_date_with_what_is_in_it(tmp_path: Path
             "VALUES ('default', 'ann', 1, 1, x'7b7d', x'', x'')"
         )
         connection.commit()
-    with closing(open_writer(tmp_path / "old.sqlite")) as old, closing(open_writer(tmp_path / "new.sqlite")) as new:
+    with (
+        closing(open_writer(tmp_path / "old.sqlite", VAULT)) as old,
+        closing(open_writer(tmp_path / "new.sqlite", VAULT)) as new,
+    ):
         assert describe(old) == describe(new)
         assert old.execute("PRAGMA user_version").fetchone()[0] == VERSION
         assert old.execute("SELECT name FROM receiver").fetchall() == [("ann",)]
-    with closing(open_writer(tmp_path / "old.sqlite")) as again:
+    with closing(open_writer(tmp_path / "old.sqlite", VAULT)) as again:
         assert again.execute("PRAGMA user_version").fetchone()[0] == VERSION
 
 
@@ -65,7 +70,7 @@ def test_an_item_of_each_earlier_version_is_in_the_inbox_afterwards(tmp_path: Pa
                 row[: 5 if version == 5 else 6],
             )
         connection.commit()
-    with closing(open_writer(tmp_path / "old.sqlite")) as connection:
+    with closing(open_writer(tmp_path / "old.sqlite", VAULT)) as connection:
         found = fetch_before(connection, "default", "ann", 10, 10)
     assert found is not None and found.head == Head(7, 3, 1, 1)
     shown = [(item.notification, item.seq, item.first, item.flags) for item in found.items]
@@ -80,4 +85,4 @@ def test_a_database_of_another_version_is_refused_in_a_sentence(tmp_path: Path, 
     with closing(sqlite3.connect(tmp_path / "x.sqlite")) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(DispatchDatabaseInvalid, match=which):
-        open_writer(tmp_path / "x.sqlite")
+        open_writer(tmp_path / "x.sqlite", VAULT)

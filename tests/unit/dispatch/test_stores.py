@@ -14,14 +14,15 @@ from godwit.dispatch.stores.sqlite import steps as steps_sql
 from godwit.dispatch.stores.sqlite.accept import Draft
 from godwit.dispatch.stores.sqlite.deciding import digest_value
 from godwit.dispatch.stores.sqlite.feed import hooks
-from godwit.dispatch.stores.sqlite.schema import TABLES
+from godwit.dispatch.stores.sqlite.schema import TABLES, add_functions
 from godwit.dispatch.stores.sqlite.writer import Writer
+from godwit.dispatch.vault import Vault
 
 CHANNELS = ("webhook", "email")
 
 
 async def test_a_units_error_undoes_nothing_of_its_neighbours(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "x.sqlite")
+    writer = Writer(tmp_path / "x.sqlite", Vault([bytes(32)]))
     try:
         insert = "INSERT INTO category VALUES ('t', ?, 0, 0)"
 
@@ -45,6 +46,7 @@ async def test_a_units_error_undoes_nothing_of_its_neighbours(tmp_path: Path) ->
 def open_store() -> sqlite3.Connection:
     database = sqlite3.connect(":memory:", isolation_level=None)
     database.executescript(TABLES)
+    add_functions(database, Vault([bytes(32)]))
     receivers.put_receiver(database, "t", "ann", b"{}", 1)
     receivers.put_address(database, "t", "ann", "w", "webhook", "https://a.example/")
     receivers.put_address(database, "t", "ann", "e", "email", "a@a.example")
@@ -142,9 +144,11 @@ def test_an_import_leaves_the_format_of_an_address() -> None:
     value = "https://a.example/"
     receivers.put_address(database, "t", "ann", "w", "webhook", value, '{"preset":"slack"}')
     put_imported(database, "t", [ImportedReceiver(id="ann", addresses=[ImportedAddress("w", "webhook", value)])], 2)
-    assert database.execute("SELECT format FROM address WHERE name = 'w'").fetchone() == ('{"preset":"slack"}',)
+    assert database.execute("SELECT unseal(format) FROM address WHERE name = 'w'").fetchone() == ('{"preset":"slack"}',)
     receivers.put_address(database, "t", "ann", "w", "webhook", value, "")
-    assert database.execute("SELECT format FROM address WHERE name = 'w'").fetchone() == ("",), "a PUT replaces it"
+    assert database.execute("SELECT unseal(format) FROM address WHERE name = 'w'").fetchone() == ("",), (
+        "a PUT replaces it"
+    )
 
 
 def test_routing_makes_no_job_that_finds_nobody() -> None:

@@ -53,6 +53,10 @@ class WebhookSender:
         letter = await self._letters.find(shipment)
         if letter is None:
             return self._tell(shipment, Result.CONTENT, "the notification is gone")
+        if not shipment.target.secret:
+            return self._tell(
+                shipment, Result.CONTENT, "its secret cannot be read: delete the address and create it again"
+            )
         if shipment.target.format:
             return await self._send_custom(shipment, letter)
         body = make_body(shipment, letter)

@@ -105,8 +105,8 @@ def read_targets(connection: sqlite3.Connection, channel: str, rids: list[int]) 
         rows = connection.execute(f"SELECT rid, name, profile FROM receiver WHERE rid IN ({marks}) ORDER BY rid", rids)
         return [(Target(rid, 0, name), profile) for rid, name, profile in rows]
     rows = connection.execute(
-        f"SELECT rid, aid, receiver.name, value, secret, format, profile FROM address JOIN receiver USING (rid) WHERE rid IN ({marks}) "
-        "AND channel = ? AND state = 'active' ORDER BY rid, aid",
+        "SELECT rid, aid, receiver.name, value, unseal(secret), unseal(format), profile FROM address JOIN receiver USING (rid) "
+        f"WHERE rid IN ({marks}) AND channel = ? AND state = 'active' ORDER BY rid, aid",
         (*rids, channel),
     )
     return [(Target(*found[:6]), found[6]) for found in rows]

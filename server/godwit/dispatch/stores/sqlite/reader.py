@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from ...vault import Vault
 from .schema import open_reader
 
 THREADS = 2
@@ -19,8 +20,8 @@ T = TypeVar("T")
 class Reader:
     """Open from construction to `close`. It sees everything that a returned write committed."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, vault: Vault) -> None:
+        self._path, self._vault = path, vault
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="godwit-dispatch-reader", initializer=self._open)
@@ -36,7 +37,7 @@ class Reader:
             connection.close()
 
     def _open(self) -> None:
-        connection = open_reader(self._path)
+        connection = open_reader(self._path, self._vault)
         self._local.connection = connection
         self._opened.append(connection)
 

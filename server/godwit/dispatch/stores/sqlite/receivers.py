@@ -180,10 +180,10 @@ def put_address(
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode() if channel == "webhook" else ""
     row = connection.execute(
         "INSERT INTO address (rid, channel, name, value, secret, state, since, reason, format) "
-        "VALUES (?, ?, ?, ?, ?, 'active', ?, '', ?) "
+        "VALUES (?, ?, ?, ?, seal(?), 'active', ?, '', seal(?)) "
         "ON CONFLICT (rid, channel, name) DO UPDATE SET value = excluded.value, state = 'active', reason = '', "
         "format = IIF(?, excluded.format, format) "
-        "RETURNING name, channel, value, secret, state",
+        "RETURNING name, channel, value, unseal(secret), state",
         (rid, channel, name, value, secret, take_number(connection), form or "", form is not None),
     ).fetchone()
     return AddressRow(*row)

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from ...errors import DispatchDatabaseInvalid
+from ...vault import Vault
 from .migrations import OLDEST, VERSION, migrate
 
 TABLES = """
@@ -126,12 +127,12 @@ CREATE INDEX presence_connected ON presence (rid) WHERE is_connected = 1;
 """
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
+def open_writer(path: Path, vault: Vault) -> sqlite3.Connection:
     """The connection that writes; makes the tables where there are none. Raises DispatchDatabaseInvalid."""
     try:
         path.touch(0o600)  # before the first write: the write-ahead log gets the mode of the file
         path.chmod(0o600)
-        connection = _open(path)
+        connection = _open(path, vault)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -147,20 +148,41 @@ def open_writer(path: Path) -> sqlite3.Connection:
             raise DispatchDatabaseInvalid(f"{path} {detail}")
         else:
             migrate(connection, version)
+        if not _knows_key(connection):
+            raise DispatchDatabaseInvalid(
+                f"{path} holds secrets of another key: expected the key file that it was written with "
+                "(dispatch.secrets_key_file, or secrets.key beside it)"
+            )
     except sqlite3.Error as error:
         raise DispatchDatabaseInvalid(f"{path} cannot be opened: {error}") from error
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def _knows_key(connection: sqlite3.Connection) -> bool:
+    """Whether the newest secrets can be read: what cannot be signed must not be sent."""
+    rows = connection.execute(
+        "SELECT unseal(secret) FROM (SELECT secret FROM address WHERE channel = 'webhook' ORDER BY aid DESC LIMIT 1) "
+        "UNION ALL SELECT unseal(secret) FROM (SELECT secret FROM webhook ORDER BY wid DESC LIMIT 1)"
+    )
+    return all(secret for (secret,) in rows)
+
+
+def open_reader(path: Path, vault: Vault) -> sqlite3.Connection:
     """A connection that only reads."""
-    connection = _open(path)
+    connection = _open(path, vault)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def add_functions(connection: sqlite3.Connection, vault: Vault) -> None:
+    """Lets statements encrypt what they store and decrypt what they read: `seal(text)` and `unseal(text)`."""
+    connection.create_function("seal", 1, vault.seal)
+    connection.create_function("unseal", 1, vault.unseal)
+
+
+def _open(path: Path, vault: Vault) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    add_functions(connection, vault)
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute("PRAGMA cache_size = -16000")
     return connection

@@ -12,28 +12,42 @@ from pathlib import Path
 
 from ....errors import ConfigInvalid
 from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, Shipment
+from ...vault import Vault, read_keys
 from . import accept, fanout, inbox, jobs, retention, steps
 from .accept import Accepted, Draft
 from .reader import Reader
 from .writer import Writer
 
+KEYS_FILE = "secrets.key"
+
+
+def take_lock(folder: Path) -> int:
+    """The lock on a folder's database, which ends when it is closed; raises ConfigInvalid where another process has it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise ConfigInvalid("node.data_directory", str(folder), "is in use by another dispatch") from error
+    return lock
+
 
 class SqliteStore:
     """Implements FanoutStore and InboxStore. Open from construction to `close`."""
 
-    def __init__(self, folder: Path, *, inbox_items_max: int = 1_000) -> None:
-        """Raises ConfigInvalid where another process has the file."""
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._lock)
-            raise ConfigInvalid("node.data_directory", str(folder), "is in use by another dispatch") from error
+    def __init__(self, folder: Path, *, inbox_items_max: int = 1_000, secrets_key_file: Path | None = None) -> None:
+        """Raises ConfigInvalid where another process has the file; the keys of secrets stand in `secrets_key_file`, or beside it."""
+        self._lock = take_lock(folder)
         self._inbox_items_max = inbox_items_max
         self._wal = folder / "dispatch.sqlite-wal"
-        self.writer = Writer(folder / "dispatch.sqlite")
-        self.reader = Reader(folder / "dispatch.sqlite")
+        try:
+            vault = Vault(read_keys(secrets_key_file or folder / KEYS_FILE))
+            self.writer = Writer(folder / "dispatch.sqlite", vault)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.reader = Reader(folder / "dispatch.sqlite", vault)
 
     def close(self) -> None:
         """Commits what waits and lets another process have the file."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import StoreFailed
+from ...vault import Vault
 from .schema import open_writer
 
 GROUP_MAX = 256
@@ -37,8 +38,8 @@ class _Work:
 class Writer:
     """Open from construction to `close`, which commits what waits."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = open_writer(path)
+    def __init__(self, path: Path, vault: Vault) -> None:
+        self._connection = open_writer(path, vault)
         self._urgent: deque[_Work] = deque()
         self._bulk: deque[_Work] = deque()
         self._changed = threading.Condition()

@@ -11,6 +11,10 @@ from typing import NamedTuple
 from ..changes import add_event
 
 ROTATION_MS = 86_400_000
+_COLUMNS = (
+    "wid, tenant, name, url, unseal(secret), unseal(old_secret), old_until_ms, types, detail, cursor, state, failures, "
+    "failing_since_ms, due_ms, reason"
+)
 LETTERS_MAX = 1_000
 
 
@@ -59,7 +63,7 @@ def put_hook(
         row = (tenant, name, url, make_secret(), packed, detail, last)
         connection.execute(
             "INSERT INTO webhook (tenant, name, url, secret, old_secret, old_until_ms, types, detail, cursor, state, failures, "
-            "failing_since_ms, due_ms, reason) VALUES (?, ?, ?, ?, '', 0, ?, ?, ?, 'active', 0, 0, 0, '')",
+            "failing_since_ms, due_ms, reason) VALUES (?, ?, ?, seal(?), '', 0, ?, ?, ?, 'active', 0, 0, 0, '')",
             row,
         )
     return list_hooks_of(connection, tenant, name)[0], not changed.rowcount
@@ -68,7 +72,8 @@ def put_hook(
 def list_hooks_of(connection: sqlite3.Connection, tenant: str, name: str | None = None) -> list[Hook]:
     """A tenant's webhooks, or the one of this name."""
     rows = connection.execute(
-        "SELECT * FROM webhook WHERE tenant = ? AND (? IS NULL OR name = ?) ORDER BY name", (tenant, name, name)
+        f"SELECT {_COLUMNS} FROM webhook WHERE tenant = ? AND (? IS NULL OR name = ?) ORDER BY name",
+        (tenant, name, name),
     )
     return [Hook(*row) for row in rows]
 
@@ -76,7 +81,7 @@ def list_hooks_of(connection: sqlite3.Connection, tenant: str, name: str | None 
 def list_ready(connection: sqlite3.Connection, now_ms: int) -> list[Hook]:
     """Active webhooks that are due and behind."""
     rows = connection.execute(
-        "SELECT * FROM webhook WHERE state = 'active' AND due_ms <= ? "
+        f"SELECT {_COLUMNS} FROM webhook WHERE state = 'active' AND due_ms <= ? "
         "AND cursor < coalesce((SELECT max(eid) FROM event WHERE event.tenant = webhook.tenant), 0)",
         (now_ms,),
     )
@@ -95,7 +100,7 @@ def delete_hook(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
 def rotate(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> Hook | None:
     """A new secret; the old one signs, too, for a day."""
     connection.execute(
-        "UPDATE webhook SET old_secret = secret, old_until_ms = ?, secret = ? WHERE tenant = ? AND name = ?",
+        "UPDATE webhook SET old_secret = secret, old_until_ms = ?, secret = seal(?) WHERE tenant = ? AND name = ?",
         (now_ms + ROTATION_MS, make_secret(), tenant, name),
     )
     found = list_hooks_of(connection, tenant, name)
@@ -114,7 +119,8 @@ def replay(connection: sqlite3.Connection, tenant: str, name: str, after: int) -
 def move(connection: sqlite3.Connection, hook: Hook, cursor: int) -> Hook | None:
     """Everything up to `cursor` was sent; the webhook as it stands now, None where `hook` is no more what is stored."""
     row = connection.execute(
-        f"UPDATE webhook SET cursor = ?, failures = 0, reason = '' WHERE {_SAME} RETURNING *", (cursor, *_same(hook))
+        f"UPDATE webhook SET cursor = ?, failures = 0, reason = '' WHERE {_SAME} RETURNING {_COLUMNS}",
+        (cursor, *_same(hook)),
     ).fetchone()
     return None if row is None else Hook(*row)
 

@@ -1,0 +1,70 @@
+"""A new key for the secrets of an embedded store that nobody uses meanwhile.
+
+The new key is in the key file before anything is encrypted under it, and the old ones leave the file after nothing is encrypted under them:
+a crash in between leaves a store that opens, and another run finishes it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from ....vault import KEY_BYTES, Vault, read_keys, write_keys
+from ..schema import open_writer
+from ..store import KEYS_FILE, take_lock
+
+ROWS = 1_000
+"""Rows of one transaction."""
+_TABLES = (("address", "aid", ("secret", "format")), ("webhook", "wid", ("secret", "old_secret")))
+
+
+class Rekeyed(NamedTuple):
+    """What was encrypted anew. `unreadable` texts are of a key that is not in the file, and stay as they are."""
+
+    key_id: str
+    addresses: int
+    webhooks: int
+    unreadable: int
+
+
+def rekey(folder: Path, keys_file: Path | None = None) -> Rekeyed:
+    """Encrypts all secrets of a folder's store under a new key; raises ConfigInvalid where a process uses it."""
+    file = keys_file or folder / KEYS_FILE
+    lock = take_lock(folder)
+    try:
+        keys = [os.urandom(KEY_BYTES), *read_keys(file)]
+        write_keys(file, keys)
+        vault = Vault(keys)
+        with closing(open_writer(folder / "dispatch.sqlite", vault)) as connection:
+            counts = [_rekey_table(connection, *table) for table in _TABLES]
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        unreadable = sum(count for _, count in counts)
+        write_keys(file, keys if unreadable else keys[:1])
+        return Rekeyed(vault.key_id, counts[0][0], counts[1][0], unreadable)
+    finally:
+        os.close(lock)
+
+
+def _rekey_table(connection: sqlite3.Connection, table: str, key: str, columns: tuple[str, ...]) -> tuple[int, int]:
+    """How many rows were encrypted anew, and how many texts could not be read."""
+    sealed = ", ".join(f"{column} = seal(unseal({column}))" for column in columns)
+    may_read = " AND ".join(f"({column} = '' OR unseal({column}) <> '')" for column in columns)
+    is_used = " OR ".join(f"{column} <> ''" for column in columns)
+    after = rows = 0
+    while True:
+        last = connection.execute(
+            f"SELECT max({key}) FROM (SELECT {key} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?)", (after, ROWS)
+        ).fetchone()[0]
+        if last is None:
+            break
+        rows += connection.execute(
+            f"UPDATE {table} SET {sealed} WHERE {key} > ? AND {key} <= ? AND ({is_used}) AND {may_read}", (after, last)
+        ).rowcount
+        after = last
+    unreadable = connection.execute(f"SELECT count(*) FROM {table} WHERE ({is_used}) AND NOT ({may_read})").fetchone()[
+        0
+    ]
+    return rows, int(unreadable)
