@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pyspark.accumulators import AccumulatorTCPServer
@@ -21,6 +21,11 @@ _ALWAYS_SAID = (
     b"Setting Spark log level",
     b"Warning: Java versions > Java 11 can only operate in restricted mode",  # of the sketches' library, which needs no other
 )
+
+_TRACE = b"Traceback (most recent call last):"
+_DAEMON = b"pyspark/daemon.py"
+_HUNG_UP = (b"EOFError", b"BrokenPipeError", b"ConnectionResetError")
+"""What a worker process ends with where Spark closed its connection: another task had failed, or Spark stops."""
 
 _hushed = threading.Event()
 
@@ -57,6 +62,24 @@ def quiet_start() -> Iterator[None]:
 
 def _sieve(reading: int, kept: int) -> None:
     with os.fdopen(reading, "rb") as said:
-        for line in said:
-            if not _hushed.is_set() and not any(known in line for known in _ALWAYS_SAID):
+        for line in sift(said):
+            if not _hushed.is_set():
                 os.write(kept, line)
+
+
+def sift(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines but those that are always said, and the traces of workers whose connection Spark closed: why, the command says."""
+    trace: list[bytes] = []
+    for line in lines:
+        if trace or line.startswith(_TRACE):
+            trace.append(line)
+            if len(trace) > 1 and not line.startswith(b" "):  # its last line
+                yield from () if _is_hung_up(trace) else trace
+                trace = []
+        elif not any(known in line for known in _ALWAYS_SAID):
+            yield line
+    yield from trace
+
+
+def _is_hung_up(trace: list[bytes]) -> bool:
+    return trace[-1].startswith(_HUNG_UP) and any(_DAEMON in line for line in trace)
