@@ -48,6 +48,14 @@ def test_what_the_journal_lost_or_the_quarantine_has_is_no_hole() -> None:
     assert found == {("quarantined", 20, 22), ("whole", 0, 30)}
 
 
+def test_what_the_journal_lost_beyond_what_was_read_is_neither_behind_nor_a_hole() -> None:
+    held, holes = Extent(0, 30, 20), [(10, 20)]
+    assert kinds(held, [], holes) == {("behind", 0, 10), ("behind", 20, 30)}
+    assert kinds(held, [Extent(0, 5, 5)], holes) == {("whole", 0, 5), ("behind", 5, 10), ("behind", 20, 30)}
+    assert kinds(held, [Extent(0, 10, 10)], holes) == {("whole", 0, 20), ("behind", 20, 30)}
+    assert kinds(held, [Extent(20, 30, 10)], holes) == {("hole", 0, 10)}
+
+
 def test_what_landed_before_retention_let_it_go_is_no_matter() -> None:
     assert kinds(Extent(50, 100, 50), [Extent(0, 60, 60), Extent(60, 90, 30)]) == {
         ("whole", 50, 90),
@@ -128,3 +136,4 @@ def test_extents_that_the_journal_lost_are_named_once() -> None:
         *[("lost", 10, 15, 64), ("lost", 20, 22, None)],
         *[("lost", 16, 18, None), ("lost", 24, 25, None)],
     ]
+    assert not find_lost("messages", "a", Extent(0, 30, 30), [Lost(2, 6)], [Extent(0, 3, 3)], [], [(3, 6)]), "erased"

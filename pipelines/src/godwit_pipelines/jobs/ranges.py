@@ -45,7 +45,7 @@ class Finding(NamedTuple):
             "hole": f"{where} MISSING from bronze.{self.stream}",
             "repeat": f"{where} REPEATED in bronze.{self.stream} ({counted(self.rows, 'row')})",
             "quarantined": f"{where} in quarantine",
-            "lost": f"{where} LOST: damaged before they could be read{size}",
+            "lost": f"{where} LOST: damaged or removed before they could be read{size}",
             "tail": f"{self.stream} of {self.node}: {counted(self.bytes or 0, 'byte')} after {self.first:,} cannot be read yet",
             "erased": f"{where}: {counted(self.rows, 'row')} ERASED on request",
         }[self.kind]
@@ -107,8 +107,11 @@ def compare(
     not behind.
     """
     gone = without(clipped(erased, held.first, held.next), [(extent.first, extent.next) for extent in landed])
+    ends = [*(extent.next for extent in landed), *(each.next for each in quarantined), *(next for _, next in gone)]
+    far = max([reached, *ends])
+    passed = [hole for hole in holes if far and hole[0] <= far]  # what is beyond was not read yet
     known = [
-        *(Extent(first, next, 0) for first, next in (*holes, *gone)),
+        *(Extent(first, next, 0) for first, next in (*passed, *gone)),
         *(Extent(each.first, each.next, 0) for each in quarantined),
     ]
     damaged = merged((each.first, each.next) for each in quarantined)
@@ -126,17 +129,29 @@ def compare(
         at = min(reached, held.next)
     if not faults and at > held.first:
         findings.append(Finding(stream, node, "whole", held.first, at, sum(extent.rows for extent in landed)))
-    if at < held.next:
-        findings.append(Finding(stream, node, "behind", at, held.next, 0))
+    left = without([(at, held.next)] if at < held.next else [], holes)
+    findings += [Finding(stream, node, "behind", first, next, 0) for first, next in left]
     return findings + faults
 
 
 def find_lost(
-    stream: str, node: str, held: Extent, lost: Sequence[Lost], landed: Sequence[Extent], quarantined: Sequence[Lost]
+    stream: str,
+    node: str,
+    held: Extent,
+    lost: Sequence[Lost],
+    landed: Sequence[Extent],
+    quarantined: Sequence[Lost],
+    erased: Sequence[Range] = (),
 ) -> list[Finding]:
-    """The extents of rows that no file holds any more: those that the quarantine records, and those that the node lost."""
+    """The extents of rows that no file holds any more: those that the quarantine records, and those that the node lost or somebody
+    removed. Rows that landed before, or were erased, are not among them.
+    """
     sized = [each for each in quarantined if each.bytes is not None or each.next > each.first + 1]
-    known = [*((each.first, each.next) for each in landed), *((each.first, each.next) for each in quarantined)]
+    known = [
+        *erased,
+        *((each.first, each.next) for each in landed),
+        *((each.first, each.next) for each in quarantined),
+    ]
     gone = clipped(without([(each.first, each.next) for each in lost], known), held.first, held.next)
     found = [Finding(stream, node, "lost", first, next, 0) for first, next in gone]
     return [*(Finding(stream, node, "lost", each.first, each.next, 0, bytes=each.bytes) for each in sized), *found]

@@ -9,7 +9,7 @@ them. Erased rows are not.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
 
@@ -29,13 +29,15 @@ from ..source.positions import run_at
 from ..source.runs import Runs, RunSpan, ranges_in, ranges_of_run
 from ..source.segments import SKIPPED, StreamFolder, times_of
 from ..tables import TABLES
-from ..transforms.ranges import Range, clipped, count_offsets, without
+from ..transforms.ranges import Range, clipped, count_offsets, merged, without
 from ..words import counted
 from .erasures import count_unplaced, erased_ranges
 from .job import Job, Outcome, Run
 from .maintain import oldest_kept
 from .ranges import Extent, Finding, compare, extents_of, find_lost, reached_by, within
 
+_FAULTS = ("hole", "repeat", "lost")
+"""Kinds of findings that end the command with 1. A row in quarantine is kept there; one that is lost is nowhere."""
 _DAMAGED = "bronze.quarantine"
 """Holds the rows that are in no other table, for they are damaged."""
 WERE_ERASED = (
@@ -52,7 +54,7 @@ def run(run: Run) -> Outcome:
     table = TABLES["ops.landing"]
     rows = [{**finding._asdict(), "time": now, "date": now.date()} for finding in findings]
     write_rows(run.lake.path(table.name), pa.Table.from_pylist(rows, arrow_schema(table.schema)), table)
-    faults = [finding for finding in findings if finding.kind in ("hole", "repeat")]
+    faults = [finding for finding in findings if finding.kind in _FAULTS]
     lines = [finding.describe() for finding in findings]
     return Outcome("\n".join([*lines, *excuses(run, faults)]) or "no node has written a journal yet", len(faults))
 
@@ -92,9 +94,13 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
             extents += within(read_extents(run, stream, span.run) if known is None else known, span.first, span.next)
             up_to = max(reached_by(gone, span.run), come.get(span.run, 0))
             reached = max(reached, min(up_to, span.next) if up_to > span.first else 0)
-        quarantined = quarantined_rows(run, stream, node, of)
-        found = compare(stream, node, held, folder.holes, extents, quarantined, reached, ranges_in(erased, of, node))
-        found += find_lost(stream, node, held, lost_rows(folder), extents, quarantined)
+        quarantined, erased_here = quarantined_rows(run, stream, node, of), ranges_in(erased, of, node)
+        removed = journals.removed_files(node)
+        found = compare(
+            stream, node, held, merged([*folder.holes, *removed]), extents, quarantined, reached, erased_here
+        )
+        lost = lost_rows(folder, removed)
+        found += find_lost(stream, node, held, lost, extents, quarantined, erased_here)
         if folder.tail_bytes:
             found.append(Finding(stream, node, "tail", folder.next, folder.next, 0, bytes=folder.tail_bytes))
         findings += [each._replace(run=run_at(of, each.first)) for each in found]
@@ -161,14 +167,17 @@ def quarantined_rows(run: Run, stream: str, node: str, spans: Sequence[RunSpan])
     )
 
 
-def lost_rows(folder: StreamFolder) -> list[Lost]:
-    """The offsets whose rows the node itself lost. Offsets that it skipped after a power cut never had a row."""
-    return [Lost(first, next - SKIPPED if next - first >= SKIPPED else next) for first, next in folder.holes]
+def lost_rows(folder: StreamFolder, removed: Iterable[Range]) -> list[Lost]:
+    """The offsets whose rows the node itself lost, or whose file somebody removed. Offsets that it skipped after a power cut never had
+    a row.
+    """
+    own = [(first, next - SKIPPED if next - first >= SKIPPED else next) for first, next in folder.holes]
+    return [Lost(*each) for each in merged([*own, *removed])]
 
 
 JOB = Job(
     name="reconcile",
-    about="compares the journals with what landed and names every missing and duplicate row; exits with code 1 if there is one",
+    about="compares the journals with what landed and names every missing, lost and duplicate row; exits with code 1 if there is one",
     run=run,
     reads=(
         *(f"journal.{stream}" for stream in SCHEMAS),

@@ -108,6 +108,12 @@ class Journals:
         gone = self._without_file(self.folders[node], first, next)
         return [(max(first, segment.first), min(next, segment.next)) for segment in gone]
 
+    def removed_files(self, node: str) -> list[tuple[int, int]]:
+        """The offsets of sealed segments that the manifest still names and that somebody removed."""
+        folder = self.folders[node]
+        gone = self._without_file(folder, folder.first, folder.next)
+        return [(segment.first, segment.next) for segment in gone if tells_of(folder.folder / segment.file)]
+
     def _without_file(self, folder: StreamFolder, first: int, next: int) -> list[Segment]:
         """Of what is gone as a whole, as the manifest says, there may be none."""
         return [
