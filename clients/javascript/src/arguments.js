@@ -204,14 +204,16 @@ export function checkText(name, value, bytesMax = Infinity) {
 }
 
 /**
- * One word of printable ASCII, as an Authorization header holds it. The error never shows the value, which is a secret.
+ * Printable ASCII without blanks around it, as an Authorization header holds it. The error never shows the value, a secret.
  * @param {unknown} value
  */
 export function checkToken(value) {
   if (typeof value !== "string") throw new TypeError(`token is a value of type ${typeof value}: expected a string`);
   if (value === "") throw new RangeError("token is empty");
   if (value.length > TOKEN_BYTES_MAX) throw new RangeError(`token is ${value.length} characters long: at most ${TOKEN_BYTES_MAX} are allowed`);
-  if (!/^[!-~]+$/.test(value)) throw new RangeError("token is not a word of printable ASCII, which an Authorization header can hold");
+  if (value !== value.trim() || !/^[ -~]+$/.test(value)) {
+    throw new RangeError("token is not what an Authorization header can hold: printable ASCII, without blanks around it");
+  }
 }
 
 /**

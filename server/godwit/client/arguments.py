@@ -37,15 +37,17 @@ def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
 
 
 def check_token(value: object) -> None:
-    """One word of printable ASCII, as an Authorization header holds it. The error never shows the value, which is a secret."""
+    """Printable ASCII without blanks around it, as an Authorization header holds it. The error never shows the value, a secret."""
     if not isinstance(value, str):
         raise TypeError(f"token is a value of type {type(value).__name__}: expected str")
     if not value:
         raise ValueError("token is empty")
     if len(value) > TOKEN_BYTES_MAX:
         raise ValueError(f"token is {len(value)} characters long: at most {TOKEN_BYTES_MAX} are allowed")
-    if not all("!" <= character <= "~" for character in value):
-        raise ValueError("token is not a word of printable ASCII, which an Authorization header can hold")
+    if value != value.strip(" ") or not all(" " <= character <= "~" for character in value):
+        raise ValueError(
+            "token is not what an Authorization header can hold: printable ASCII, without blanks around it"
+        )
 
 
 def check_flag(name: str, value: object) -> None:

@@ -42,7 +42,7 @@ NO_TOKEN = [
     "hidden\n",
     "hidden\x00",
     "hidden é",
-    "hidden two",
+    " hidden ",
     "x" * 65_537,
     *EVIL,
 ]

@@ -27,7 +27,7 @@ const NO_SUBJECT = ["a", "", SURROGATE, `/${SURROGATE}`, 1, null, undefined, "/"
 const NO_FUNCTION = [1, "x", true, ...EVIL];
 const NO_OPTIONS = [null, 1, "x", [], new Map(), new Date(), Promise.resolve({}), Symbol("x")]; // of which nothing would be read
 const NO_JSON = ["", "{", "1 2", "NaN", '1,"key":"another field of the command"', '"\u0000"', SURROGATE, undefined, null, 5, {}];
-const NO_TOKEN = [1, "", SURROGATE, "hidden\n", "hidden\u0000", "hidden é", "hidden two", "x".repeat(65_537), { token: "hidden" }, ...EVIL];
+const NO_TOKEN = [1, "", SURROGATE, "hidden\n", "hidden\u0000", "hidden é", " hidden ", "x".repeat(65_537), { token: "hidden" }, ...EVIL];
 const NO_ADDRESS = ["ws://[::1", "ws://\ud800", "ws://a/\u0000", "ws://a:x", "ws://a:0", "ws://%00", "ws://1.2.3.4.5"];
 const at = (epoch, sequence) => Object.assign(new Position(1, 1), { epoch, sequence }); // by hand it may hold anything
 const NO_POSITION = [at(-1n, 1n), at(1n, 2n ** 64n), at(1.5, 1), at("x", null), at({}, 1n)];
