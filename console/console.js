@@ -79,7 +79,7 @@ class Console {
   show(node) {
     this.seen_ms = nowMs();
     markStale(false);
-    if (node.journal) showBanner("The journal's disk is failing.", `Publishes that ask for the disk are refused, all else goes on: ${node.journal}`);
+    if (node.journal) showBanner("The journal's disk is failing.", `Publishes with ack=disk are refused; everything else works: ${node.journal}`);
     else say(find("banner"), "");
     showCondition(node.condition);
     permit(find("token"), node);
@@ -91,13 +91,13 @@ class Console {
 
   showFailure(error, page) {
     if (error instanceof Refused) {
-      if (error.status === 401) return showBanner("This port asks for the admin token.", "Give it with the button “Admin token”.");
-      return page.fail ? page.fail(error) : showBanner("The node refused.", error.message);
+      if (error.status === 401) return showBanner("The admin token is required.", "Enter it with the button “Admin token”.");
+      return page.fail ? page.fail(error) : showBanner("The node refused the request.", error.message);
     }
     if (error.name !== "Unreachable" && error.constructor.name !== "Unreachable") throw error;
     showCondition("unreachable");
     markStale(true);
-    showBanner("The node does not answer.", "Trying again every second; what is shown is what was last seen.");
+    showBanner("The node does not answer.", "Retrying every second. The page shows the last known values.");
   }
 }
 

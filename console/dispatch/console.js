@@ -73,7 +73,7 @@ class Console {
     if (error instanceof Unreachable) {
       showCondition("unreachable");
       markStale(true);
-      return showBanner("Dispatch does not answer.", "Trying again every second; the page shows what was last read.");
+      return showBanner("Dispatch does not answer.", "Retrying every second. The page shows the last known values.");
     }
     if (!(error instanceof Refused)) throw error;
     showCondition("ready");

@@ -17,11 +17,11 @@ export class Configuration {
     this.list = element("div", { class: "stack" });
     this.root = element("div", {},
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Configuration"),
-        element("p", {}, "Defaults, then the file, then the environment, then flags: the last that names a value decides it.")),
-        this.button = element("button", { type: "button", disabled: true, onclick: () => this.reload() }, "Read again")),
+        element("p", {}, "Later sources win: defaults, the file, the environment, flags.")),
+        this.button = element("button", { type: "button", disabled: true, onclick: () => this.reload() }, "Reload")),
       this.fault = element("div", { class: "fault", role: "alert" }), this.outcome = element("p", { class: "told", role: "status" }),
       element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
-        element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.changed, "only what was set"), this.count),
+        element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.changed, "only changed values"), this.count),
       this.list);
     this.beats = 0;
   }
@@ -35,20 +35,20 @@ export class Configuration {
     if (text === this.text) return;
     this.text = text;
     this.rows = [];
-    this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makeTables("patterns", "pattern", told.patterns, "No pattern differs.", "Every subject is kept as [limits] says."),
-      this.makeTables("issuers", "issuer", told.issuers, "No issuer.", "Signed tokens are not taken."));
+    this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makeTables("patterns", "pattern", told.patterns, "No pattern has settings of its own.", "The settings of [limits] apply to every subject."),
+      this.makeTables("issuers", "issuer", told.issuers, "No issuers.", "Signed tokens are not accepted."));
     this.filter();
   }
 
-  // Reads the sources again: what a running node can take over is in force at once, the rest is named.
+  // Reloads the configuration: settings that can change at runtime take effect, the others are named.
   async reload() {
-    const words = "The node reads its file, environment and flags once more. What a running node can take over is in force at once; what waits for its next start is named. Where anything is wrong nothing changes.";
-    const { answer, fault = "" } = await change({ title: "Read the configuration again?", yes: "Read again", words }, "/v1/reload", { method: "POST" });
+    const words = "Settings that can change at runtime take effect now; the others are listed and need a restart. If anything is invalid, nothing changes.";
+    const { answer, fault = "" } = await change({ title: "Reload configuration?", yes: "Reload", words }, "/v1/reload", { method: "POST" });
     say(this.fault, fault);
     if (!answer) return say(this.outcome, "");
     this.beats = 0;
     const list = (keys) => (keys.length ? keys.join(", ") : "nothing");
-    say(this.outcome, `Read again. Taken over: ${list(answer.taken_over)}. Waits for the next start: ${list(answer.waits_for_restart)}.${answer.tokens_gone ? ` Clients of ${exact(answer.tokens_gone)} tokens that are gone were closed.` : ""}`);
+    say(this.outcome, `Reloaded. Changed: ${list(answer.taken_over)}. Needs a restart: ${list(answer.waits_for_restart)}.${answer.tokens_gone ? ` Closed the clients of ${exact(answer.tokens_gone)} removed tokens.` : ""}`);
   }
 
   makeSection({ name, sentence, values }) {
@@ -68,7 +68,7 @@ export class Configuration {
       element("td", { class: "mono", "data-label": "Value" }, element("span", { class: isSet ? "" : "quiet" }, shown(value.value)),
         isSet && !value.is_secret ? element("div", { class: "quiet" }, `default ${shown(value.default)}`) : null),
       element("td", { "data-label": "From" }, element("span", { class: `pill ${tone}` }, word), value.where ? element("div", { class: "quiet mono" }, value.where) : null),
-      element("td", { class: "words" }, value.sentence, element("div", { class: "quiet" }, `${value.bound}${value.is_live ? " · taken over at SIGHUP" : ""}`)));
+      element("td", { class: "words" }, value.sentence, element("div", { class: "quiet" }, `${value.bound}${value.is_live ? " · changes on reload" : ""}`)));
     row.words = `${value.key} ${value.variable} ${value.sentence} ${shown(value.value)}`.toLowerCase();
     row.isSet = isSet;
     this.rows.push(row);

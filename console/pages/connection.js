@@ -20,20 +20,20 @@ export class Connection {
     this.button = element("button", { type: "button", class: "danger", onclick: () => this.end_it(), disabled: true }, "Disconnect");
     this.table = new Table({
       label: "Its subscriptions", keyOf: (row) => row.selector,
-      empty: () => empty("No subscriptions.", "It only publishes, or has just come."),
+      empty: () => empty("No subscriptions.", "The client only publishes, or has just connected."),
       columns: [
         { key: "selector", label: "Subject or pattern", kind: "name" },
-        { key: "stand", label: "Stands", show: (row) => STANDS[row.stand](row), tone: (row) => (row.stand === "live" && !row.lag_bytes ? "good" : "warn") },
-        { key: "lag_bytes", label: "Behind the head", isNumber: true, show: behindOf, meter: (row) => (this.most ? row.lag_bytes / this.most : 0) },
+        { key: "stand", label: "Progress", show: (row) => STANDS[row.stand](row), tone: (row) => (row.stand === "live" && !row.lag_bytes ? "good" : "warn") },
+        { key: "lag_bytes", label: "Lag", isNumber: true, show: behindOf, meter: (row) => (this.most ? row.lag_bytes / this.most : 0) },
         { key: "conflate_ms", label: "Conflated", isNumber: true, show: (row) => (row.conflate_ms ? `every ${row.conflate_ms} ms` : "–") },
       ],
     });
     this.root = element("div", { class: "stack" },
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/connections" }, "Connections")), this.title = element("h1", { class: "mono" }, "…")), this.button),
       this.fault, this.outcome = element("p", { class: "bad", role: "status" }),
-      panel("Who it is", { id: "who" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
-      panel("Where it stands", { id: "stands" }, this.table.root));
-    say(this.title, this.id || "no such connection");
+      panel("Client", { id: "who" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", {}, name), value)))),
+      panel("Subscriptions", { id: "stands" }, this.table.root));
+    say(this.title, this.id || "connection not found");
   }
 
   async refresh(node) {

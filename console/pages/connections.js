@@ -26,11 +26,11 @@ export class Connections {
     this.table = new Table({
       label: "Connections", keyOf: (row) => row.connection,
       empty: () => this.state.search || this.state.behind
-        ? empty(this.state.behind ? "Nobody is behind." : "No connection is like that.", this.state.behind ? "Every subscription stands at the head of its stream." : "It may have ended.")
-        : empty("Nobody is connected.", "Clients connect to the client port."),
+        ? empty(this.state.behind ? "No slow consumers." : "No matching connection.", this.state.behind ? "Every subscription is at the head of its stream." : "It may have closed.")
+        : empty("No connections.", "Clients connect to the client port."),
       columns: [
         { key: "connection", label: "Connection", kind: "id", href: (row) => `#/connection?id=${row.connection}` },
-        { key: "behind", label: "Where it stands", show: (row) => standOf(row) + behindBy(row), tone: toneOf },
+        { key: "behind", label: "Lag", show: (row) => standOf(row) + behindBy(row), tone: toneOf },
         { key: "address", label: "Address", kind: "nowrap" },
         { key: "identity", label: "Identity", show: (row) => row.identity || "anonymous" },
         { key: "client", label: "Client", kind: "client", show: (row) => row.client || "–" },
@@ -71,7 +71,7 @@ export class Connections {
     this.following = told.next;
     this.table.set(told.rows, node);
     const page = this.places.length;
-    const words = told.rows.length === 0 ? (told.next ? "none among those looked at so far" : "") : `${exact(told.rows.length)} shown${page > 1 ? `, page ${page}` : ""}`;
+    const words = told.rows.length === 0 ? (told.next ? "no match so far" : "") : `${exact(told.rows.length)} shown${page > 1 ? `, page ${page}` : ""}`;
     this.pager.show(words, page > 1, told.next !== null);
   }
 

@@ -13,31 +13,31 @@ export class Limits {
     this.gauges = element("div", { class: "gauges" });
     this.meters = new Map();
     this.table = new Table({
-      label: "Limits and how often each was hit", keyOf: (row) => row.name, sort: "hits", order: "desc", onSort: () => this.show(),
+      label: "Limits, and how often each was reached", keyOf: (row) => row.name, sort: "hits", order: "desc", onSort: () => this.show(),
       columns: [
         { key: "name", label: "Limit", kind: "name", isSortable: true, title: (row) => row.sentence },
-        { key: "sentence", label: "What it holds", kind: "words" },
-        { key: "scope", label: "Whose", kind: "nowrap", show: (row) => SCOPES[row.scope] ?? row.scope },
+        { key: "sentence", label: "Meaning", kind: "words" },
+        { key: "scope", label: "Scope", kind: "nowrap", show: (row) => SCOPES[row.scope] ?? row.scope },
         { key: "value", label: "Value", isNumber: true, show: (row) => quantity(row.name, row.value), title: (row) => `default ${quantity(row.name, row.default)}, from ${row.source}` },
         { key: "used", label: "Used now", isNumber: true, isSortable: true, show: (row) => (row.used === null ? "–" : quantity(row.name, row.used)), meter: (row) => (row.used === null ? null : shareOf(row)) },
-        { key: "hits", label: "Hit", isNumber: true, kind: "nowrap", isSortable: true, show: (row) => (row.hits === null ? "not counted" : row.is_ordinary ? `let ${exact(row.hits)} go` : `${exact(row.hits)} ×`), tone: (row) => (hitsOf(row) ? "warn" : "quiet"),
+        { key: "hits", label: "Reached", isNumber: true, kind: "nowrap", isSortable: true, show: (row) => (row.hits === null ? "not counted" : row.is_ordinary ? `${exact(row.hits)} evicted` : `${exact(row.hits)} ×`), tone: (row) => (hitsOf(row) ? "warn" : "quiet"),
           title: (row) => (row.counted_by ? `counted by ${row.counted_by}` : "") },
         { key: "code", label: "Code", show: (row) => (row.code ? `${row.code_number} ${row.code}` : "–") },
       ],
     });
     this.refusals = new Table({
-      label: "Refusals, newest first", keyOf: (row) => row.key, isTall: true, empty: () => empty("Nobody was refused.", "Refusals appear here with their reason."),
+      label: "Refusals, newest first", keyOf: (row) => row.key, isTall: true, empty: () => empty("No refusals.", "Refusals appear here with their reason."),
       columns: [
         { key: "time_ms", label: "When", isNumber: true, show: (row) => ago(row.time_ms, this.now_ms) },
         { key: "name", label: "Code", show: (row) => `${row.code} ${row.name}`, tone: () => "warn" },
         { key: "reason", label: "Reason", kind: "text" },
-        { key: "address", label: "Who", show: (row) => [row.identity, row.address].filter(Boolean).join(" · ") },
+        { key: "address", label: "Client", show: (row) => [row.identity, row.address].filter(Boolean).join(" · ") },
         { key: "connection", label: "Connection", kind: "name", href: (row) => (row.connection ? `#/connection?id=${row.connection}` : null), show: (row) => row.connection ?? "–" },
       ],
     });
     this.root = element("div", { class: "stack" },
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Limits and refusals"),
-        element("p", {}, "Every queue and buffer has a limit. What is full first is on the left."))),
+        element("p", {}, "Every queue and buffer has a limit. The fullest come first."))),
       this.fault, this.gauges, panel("Last refusals", { id: "refusals" }, this.refusals.root), panel("Every limit", { id: "limits" }, this.table.root));
   }
 

@@ -19,7 +19,7 @@ const TILES = [
   ["CPU", "cpu_cores", "%", "s6", () => "of one core"],
   ["Memory", "memory_bytes", "B", "s7", (s) => `${bytes(s.now("message_bytes"))} in logs`],
   ["Gaps sent", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("recovered_per_s"))} recovered/s`],
-  ["Slow consumers", "slow_consumers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} fell off a window/s`],
+  ["Slow consumers", "slow_consumers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} served from the log/s`],
 ];
 
 // [id, title, [[label, column, colour, isDashed]], show, hint]; the first line is the one shown shard by shard.
@@ -27,14 +27,14 @@ const CHARTS = [
   ["c-messages", "Messages", [["in", "messages_in_per_s", "s2"], ["out", "messages_out_per_s", "s1"], ["published", "published_per_s", "s3", true]], rate,
     "Frames and requests received, messages delivered, and messages accepted"],
   ["c-bytes", "Bytes", [["out", "bytes_out_per_s", "s1"], ["in", "bytes_in_per_s", "s2"]], byteRate, "On the sockets of clients"],
-  ["c-connections", "Connections", [["held", "connections", "s1"]], number, "Connections held"],
-  ["c-churn", "Coming and going", [["connect", "connects_per_s", "s1"], ["disconnect", "disconnects_per_s", "s4"], ["refused", "refused_per_s", "s2", true]], rate, "Connects, disconnects, refusals"],
+  ["c-connections", "Connections", [["open", "connections", "s1"]], number, "Open connections"],
+  ["c-churn", "Connects and disconnects", [["connect", "connects_per_s", "s1"], ["disconnect", "disconnects_per_s", "s4"], ["refused", "refused_per_s", "s2", true]], rate, "Clients that connected, disconnected or were refused"],
   ["c-cpu", "CPU", [["used", "cpu_cores", "s6"]], cores, "Of one core: 200 % is two cores"],
-  ["c-memory", "Memory", [["process", "memory_bytes", "s7"], ["logs", "message_bytes", "s1"], ["windows", "window_bytes", "s2"]], bytes, "Resident memory, and what logs and windows hold of it"],
+  ["c-memory", "Memory", [["process", "memory_bytes", "s7"], ["logs", "message_bytes", "s1"], ["windows", "window_bytes", "s2"]], bytes, "Resident memory, and the parts used by logs and windows"],
   ["c-gaps", "Gaps and recoveries", [["gaps", "gaps_per_s", "s4"], ["resynced", "resynced_per_s", "s2", true], ["recovered", "recovered_per_s", "s1"]], rate,
-    "A gap is told to who cannot be given everything; who recovered missed nothing"],
-  ["c-slow", "Slow consumers", [["readers", "slow_consumers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["fell off/s", "fell_off_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
-    "Connections whose socket takes nothing now; sends it did not take, subscriptions that fell off their window, standard messages lost"],
+    "Gaps sent to clients that missed messages. Recovered clients missed nothing; resynced clients received a gap"],
+  ["c-slow", "Slow consumers", [["connections", "slow_consumers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["served from the log/s", "fell_off_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
+    "Connections whose socket accepts no more bytes; sends that it did not accept; subscriptions served from the log; at-most-once messages dropped"],
 ];
 
 const SHARD_CHARTS = [
@@ -54,7 +54,7 @@ export class Overview {
     this.grid = element("div", { class: "grid" });
     this.root = element("div", {},
       element("div", { class: "lead" }, element("h1", { class: "grow" }, "Overview"),
-        choice("What the charts show", { node: "Node", shards: "By shard" }, "node", (word) => { this.isByShard = word === "shards"; this.layOut(); }),
+        choice("Charts for", { node: "Node", shards: "By shard" }, "node", (word) => { this.isByShard = word === "shards"; this.layOut(); }),
         choice("Time", RANGES, "300", (word) => { this.seconds = Number(word); this.draw(); })),
       element("dl", { class: "tiles" }, this.tiles.map((tile) => tile.root)), this.more = element("div", { class: "columns" }), this.grid);
     this.busiest = new Busiest();

@@ -10,11 +10,11 @@ import { Live } from "../parts/live.js";
 import { contentOf, Messages } from "../parts/messages.js";
 import { PublishForm } from "../parts/publish.js";
 
-export const SUBSCRIBERS = "Subscriptions to this very name. Those to patterns that hold it, such as /rooms/**, are not counted: see Connections.";
+export const SUBSCRIBERS = "Subscriptions to exactly this subject. Subscriptions to patterns, such as /rooms/**, are not counted: see Connections.";
 
 const HISTORY = 100;
-const ABOUT = { Subscribers: SUBSCRIBERS, "In memory": "Messages in the subject’s log. The journal may hold more." };
-const UNKNOWN = "Nothing was published on this subject since the node began to number it. Is the name right?";
+const ABOUT = { Subscribers: SUBSCRIBERS, "In memory": "Messages in the subject’s log. The journal can have more." };
+const UNKNOWN = "The node has no messages on this subject. Check the name.";
 const FACTS = {
   Position: (row) => row.at, "In memory": (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Subscribers: (row) => exact(row.subscribers),
   "Last message": (row, now_ms) => ago(row.last_ms, now_ms), Snapshot: (row) => (row.has_snapshot ? "kept" : "none"),
@@ -26,7 +26,7 @@ export class Subject {
     this.facts = Object.fromEntries(Object.keys(FACTS).map((name) => [name, element("dd", {}, "–")]));
     this.fault = element("div", { class: "fault", role: "alert" });
     this.state = element("span", { class: "quiet", role: "status" }, "not connected");
-    this.snapshot = element("pre", { tabindex: 0, role: "region", "aria-label": "The state as JSON" }, "–");
+    this.snapshot = element("pre", { tabindex: 0, role: "region", "aria-label": "The snapshot as JSON" }, "–");
     this.snapshot_at = element("span", { class: "quiet" });
     this.messages = new Messages({ label: "Messages, newest first", hasSubject: false });
     this.fields = new FieldChart();
@@ -107,13 +107,13 @@ export class Subject {
     for (const [name, show] of Object.entries(FACTS)) say(this.facts[name], visible(show(row, node.time_ms)));
   }
 
-  // Everything kept of it goes; its numbering does not, so that who comes back is told.
+  // Deletes its messages and snapshot. The numbering continues, so that clients that reconnect receive a gap.
   async purge() {
-    const words = "Its log and its snapshot go, for everybody and for good. Its numbering goes on: a client that comes back is told what it cannot be given.";
+    const words = "Permanently deletes this subject's messages and snapshot. Clients that reconnect receive a gap.";
     const { answer, fault = "" } = await change({ title: `Purge ${visible(this.name)}?`, yes: "Purge", isDanger: true, words }, "/v1/purge", { method: "POST", query: { subject: this.name } });
     say(this.outcome, fault);
     if (!answer) return;
-    say(this.outcome, `${exact(answer.purged)} messages are gone.`);
+    say(this.outcome, `${exact(answer.purged)} messages deleted.`);
     say(this.snapshot, "–");
     say(this.snapshot_at, "");
     this.hasFields = false;

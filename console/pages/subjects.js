@@ -26,11 +26,11 @@ export class Subjects {
     this.table = new Table({
       label: "Subjects", keyOf: (row) => row.subject, sort: this.state.sort, order: this.state.order,
       onSort: (sort, order) => this.change({ sort, order, offset: 0 }),
-      empty: () => this.state.search ? empty("No subject is like that.", "Try fewer letters, or a pattern with **.") : empty("No subjects yet.", "They begin with their first message or listener."),
+      empty: () => this.state.search ? empty("No matching subject.", "Try fewer letters, or a pattern with **.") : empty("No subjects yet.", "The first message or subscription creates a subject."),
       columns: [
         { key: "subject", label: "Subject", isSortable: true, kind: "name", href: (row) => `#/subject?name=${encodeURIComponent(row.subject)}` },
         { key: "rate", label: "Messages/s", isNumber: true, isSortable: true, show: (row) => row.rate_per_s === null ? "–" : number(row.rate_per_s), meter: (row) => this.share(row, "rate_per_s") },
-        { key: "messages", label: "In memory", about: "Messages in the subject’s log. The journal may hold more.", isNumber: true, isSortable: true, show: (row) => exact(row.messages) },
+        { key: "messages", label: "In memory", about: "Messages in the subject’s log. The journal can have more.", isNumber: true, isSortable: true, show: (row) => exact(row.messages) },
         { key: "bytes", label: "Log size", isNumber: true, isSortable: true, show: (row) => bytes(row.bytes), meter: (row) => this.share(row, "bytes") },
         { key: "subscribers", label: "Subscribers", about: SUBSCRIBERS, isNumber: true, isSortable: true, show: (row) => exact(row.subscribers) },
         { key: "last", label: "Last message", isNumber: true, isSortable: true, show: (row) => ago(row.last_ms, this.now_ms) },

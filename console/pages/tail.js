@@ -10,7 +10,7 @@ export class Tail {
   constructor({ query, node }) {
     this.pattern = element("input", { name: "pattern", spellcheck: "false", required: true, maxlength: 1024, autocomplete: "off", class: "mono" });
     this.pattern.value = query.get("pattern") ?? "";
-    this.token = element("input", { name: "token", type: "password", autocomplete: "off", placeholder: "where one is needed", maxlength: 65536 });
+    this.token = element("input", { name: "token", type: "password", autocomplete: "off", placeholder: "if the node requires one", maxlength: 65536 });
     this.token.value = readClientToken();
     this.pause = element("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
     this.state = element("span", { class: "quiet", role: "status" }, "not connected");
@@ -18,10 +18,10 @@ export class Tail {
     this.hint = new DidYouMean((meant) => { this.pattern.value = meant; this.start(); });
     const form = element("form", { class: "row", autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.start(); } },
       element("label", { class: "field wide" }, "Pattern", this.pattern), element("label", { class: "field" }, "Token", this.token),
-      element("button", { type: "submit", class: "main" }, "Listen"), this.pause);
+      element("button", { type: "submit", class: "main" }, "Subscribe"), this.pause);
     this.root = element("div", {},
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Live"),
-        element("p", {}, "Messages as any client is sent them: * is one segment, ** the rest.")), this.quick = element("div", { class: "row" })),
+        element("p", {}, "Messages exactly as a client receives them. In a pattern * is one segment, ** the rest.")), this.quick = element("div", { class: "row" })),
       panel("Messages", { id: "messages", right: this.state }, form, this.hint.root, this.messages.root));
     if (node) this.begin(node);
   }

@@ -10,7 +10,7 @@ const ROWS = 8;
 export class Busiest {
   constructor() {
     this.list = element("ol", { class: "bars" });
-    this.nothing = empty("No subjects yet.", "They begin with their first message or listener.");
+    this.nothing = empty("No subjects yet.", "The first message or subscription creates a subject.");
     this.root = panel("Busiest subjects", { id: "busiest", right: element("a", { href: "#/subjects?sort=rate&order=desc" }, "All subjects") }, this.list, this.nothing);
   }
 

@@ -7,7 +7,7 @@ export const toneOf = (row) => row.subscriptions === 0 ? "quiet" : row.behind ==
 
 // Ends it when the operator says so; "" when that went well or was dismissed, else why not.
 export async function endConnection(row) {
-  const words = `${row.client || "A client"} at ${row.address}${row.identity ? `, ${row.identity}` : ""}. It is closed with code 4000, after which Godwit’s own clients do not come back by themselves.`;
+  const words = `${row.client || "A client"} at ${row.address}${row.identity ? `, ${row.identity}` : ""}. The connection is closed with code 4000. Godwit’s own clients then do not reconnect.`;
   const { fault = "" } = await change({ title: "Disconnect this client?", yes: "Disconnect", isDanger: true, words }, `/v1/connections/${row.connection}`, { method: "DELETE" });
   return fault;
 }

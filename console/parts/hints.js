@@ -12,7 +12,7 @@ export function translateMqtt(text) {
 export class DidYouMean {
   constructor(onTake) {
     this.button = element("button", { type: "button", class: "plain", onclick: () => onTake(this.meant) });
-    this.root = element("p", { class: "hint", role: "status", hidden: true }, "Here # and + are letters like any other. Did you mean ", this.button, "?");
+    this.root = element("p", { class: "hint", role: "status", hidden: true }, "Here # and + are ordinary characters. Did you mean ", this.button, "?");
   }
 
   show(text) {
@@ -22,7 +22,7 @@ export class DidYouMean {
   }
 }
 
-const NO_TOKEN = "Nothing can be changed on this node: neither admin.token nor admin.token_file is set.";
+const NO_TOKEN = "This node accepts no changes: set admin.token or admin.token_file.";
 
 // Whether a button that changes the node can be used now; where it cannot, it says why.
 export function permit(button, node, isReady = true) {

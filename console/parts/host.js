@@ -13,10 +13,10 @@ export class Host {
     this.points = [];
     this.latest = {};
     this.chart = new Chart({ id: "host", title: "This host, live", show: percent, isAnyTime: true, lines: [{ label: "CPU", colour: "s6" }, { label: "memory", colour: "s7" }],
-      hint: "Messages on /host/**, published by this node and sent to this page like to any client" });
+      hint: "Messages on /host/**, published by this node and received by this page as by any client" });
     this.words = element("p", { class: "quiet" }, "waiting for its first messages");
     this.root = this.chart.root;
-    this.root.append(element("p", { class: "foot" }, this.words, element("a", { href: "#/live?pattern=/host/**" }, "Watch every message of it")));
+    this.root.append(element("p", { class: "foot" }, this.words, element("a", { href: "#/live?pattern=/host/**" }, "All its messages")));
     this.live = new Live(node.client.split(":").at(-1), { onPush: (told) => this.take(told), onState: (text, isFault) => isFault && say(this.words, text) });
     this.live.listen("/host/**");
   }

@@ -82,7 +82,7 @@ export class Live {
       if (this.socket !== socket) return;
       this.leave();
       const isFinal = event.code >= 4000 && event.code <= 4099;
-      this.onState(`closed (${event.code}${event.reason ? `, ${event.reason}` : ""})${isFinal ? "" : ", trying again"}`, true);
+      this.onState(`closed (${event.code}${event.reason ? `, ${event.reason}` : ""})${isFinal ? "" : ", reconnecting"}`, true);
       if (!isFinal && this.wanted) this.retry = later(() => this.connect(), RETRY_MS);
     };
   }
@@ -126,7 +126,7 @@ export class Live {
     if (told.error) return this.onState(`${told.name}: ${told.reason}`, true);
     if (told.ok === "subscribed" && told.id === this.subscription) {
       this.isSubscribed = true;
-      this.onState(`listening to ${this.wanted?.selector}`, false);
+      this.onState(`subscribed to ${this.wanted?.selector}`, false);
     }
     if (!this.isSubscribed) return;
     if (told.resume_token) {

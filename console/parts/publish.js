@@ -11,7 +11,7 @@ export class PublishForm {
     this.kind = element("select", { name: "kind" }, element("option", { value: "json" }, "JSON"), element("option", { value: "text" }, "Text"));
     this.retain = element("input", { type: "checkbox", name: "retain", checked: true });
     this.key = element("input", { name: "key", maxlength: 256, autocomplete: "off", spellcheck: "false", placeholder: "none" });
-    this.token = element("input", { type: "password", name: "token", autocomplete: "off", placeholder: "where one is needed" });
+    this.token = element("input", { type: "password", name: "token", autocomplete: "off", placeholder: "if the node requires one" });
     this.token.value = readClientToken();
     this.outcome = element("span", { role: "status" });
     const form = element("form", { class: "stack", autocomplete: "off", onsubmit: (event) => { event.preventDefault(); this.publish(); } },
@@ -19,7 +19,7 @@ export class PublishForm {
       element("div", { class: "row" },
         element("label", { class: "field" }, "Kind", this.kind), element("label", { class: "field wide" }, "Idempotency key", this.key)),
       element("label", { class: "field" }, "Token", this.token),
-      element("label", { class: "tick" }, this.retain, "keep as the subject’s state"),
+      element("label", { class: "tick" }, this.retain, "retain as the snapshot"),
       element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Publish"), this.outcome));
     this.root = panel("Publish", { id: "publish" }, form);
   }
@@ -40,7 +40,7 @@ export class PublishForm {
       const token = this.token.value.trim();
       if (token && token !== readClientToken()) await live.renew(token);
       const answer = await live.send(command, isJson ? content : undefined);
-      this.tell(`accepted at ${answer.at}${answer.duplicate ? ", which was a duplicate" : ""}`, "good");
+      this.tell(`accepted at ${answer.at}${answer.duplicate ? " (duplicate)" : ""}`, "good");
     } catch (error) {
       this.tell(error instanceof SyntaxError ? `This is not JSON: ${error.message}` : error.message, "bad");
     } finally {

@@ -10,7 +10,7 @@ export async function askForToken(why = "") {
   input.value = readToken();
   const given = await askInDialog({
     title: "Admin token", yes: "Keep",
-    words: `${why ? `The node: ${why}. ` : ""}Sent with each request of this tab, and forgotten when it closes.`,
+    words: `${why ? `The node: ${why}. ` : ""}It is sent with each request of this tab, and deleted when the tab closes.`,
     fields: [element("label", { class: "field" }, "Token", input)],
   });
   if (given === null) return false;

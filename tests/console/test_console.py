@@ -122,12 +122,12 @@ async def test_configuration_and_limits_tell_what_was_set_and_what_was_hit(page:
     async with testing.node({"limits": {"log_messages_max": 5}}) as node:
         node.node.engine.publish_many([Draft("/a", b"1")] * 12)
         await open_page(page, node, "configuration")
-        await page.get_by_label("only what was set").check()
+        await page.get_by_label("only changed values").check()
         row = page.locator("tr:visible", has_text="log_messages_max")
         await expect(row).to_contain_text("file")
         await expect(row).to_contain_text("default 1,000")
         await page.get_by_role("link", name="Limits").click()
-        await expect(page.locator("#limits tbody tr", has_text="log_messages_max").first).to_contain_text("let 7 go")
+        await expect(page.locator("#limits tbody tr", has_text="log_messages_max").first).to_contain_text("7 evicted")
         await expect(page.locator(".gauge", has_text="subjects_max")).to_contain_text("1 of 1,000,000")
 
 

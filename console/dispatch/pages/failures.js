@@ -34,7 +34,7 @@ export class Failures {
         { key: "channel", label: "Channel" }, { key: "state", label: "State" }, { key: "reason", label: "Reason", kind: "words", show: (row) => row.reason || "–" },
       ],
     });
-    this.root = element("div", {}, lead("Failures", "Deliveries that were given up. Mend the cause first, then send them again."), this.outcome.root,
+    this.root = element("div", {}, lead("Failures", "Deliveries that failed permanently. Fix the cause first, then send them again."), this.outcome.root,
       element("div", { class: "stack" }, panel("By reason", { id: "reasons" }, this.counted, this.reasons.root), panel("Each of them", { id: "letters" }, this.letters.root, this.pager.root)));
   }
 

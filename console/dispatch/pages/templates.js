@@ -43,7 +43,7 @@ export class Templates {
   }
 
   async preview() {
-    const told = await this.outcome.run(() => ask(`${path("templates", this.name.value.trim())}/preview`, { method: "POST", body: { data: JSON.parse(this.data.value || "{}"), ...(this.locale.value.trim() ? { locale: this.locale.value.trim() } : {}) } }), () => "This is what it comes to.");
+    const told = await this.outcome.run(() => ask(`${path("templates", this.name.value.trim())}/preview`, { method: "POST", body: { data: JSON.parse(this.data.value || "{}"), ...(this.locale.value.trim() ? { locale: this.locale.value.trim() } : {}) } }), () => "Preview:");
     if (told) this.shown.replaceChildren(element("pre", { tabindex: 0, "aria-label": "Preview" }, JSON.stringify(told, null, 1)));
   }
 
