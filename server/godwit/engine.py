@@ -236,7 +236,7 @@ class Engine:
         try:
             self.compiled.order([(_VERBS[type(order)], *order) for order in orders])
         except TimeoutError as error:
-            raise NodeFailed(f"the node does not keep up with what it is told: {error}") from error
+            raise NodeFailed(f"the node cannot keep up with its orders: {error}") from error
 
     def publish_many(self, drafts: Sequence[Draft]) -> list[Position | int]:
         """Publishes a batch as the node itself; for each its position, or the code of what went wrong."""

@@ -51,7 +51,7 @@ def _find(name: str, group: str) -> Any:
         points = [point for point in entry_points(group=group) if point.name == name]
         if not points:
             known = ", ".join(sorted(point.name for point in entry_points(group=group))) or "none"
-            raise _NotFound(f"is no entry point of {group} (installed: {known})")
+            raise _NotFound(f"is not an entry point of {group} (installed: {known})")
         return points[0].load()
     module_name, _, attribute = name.partition(":")
     if "" not in sys.path:

@@ -150,7 +150,7 @@ async def test_44_whose_token_was_damaged_is_told_what_is_wrong_with_it_on_every
     for token, says in (
         (f"{head}.{other}{signature[1:]}", b"the token's signature is wrong"),
         (f"{head}.{signature[:-2]}", b"the token is damaged: its signature cannot be read"),
-        (f"{head}.", b"this is no signed token, or only a part of one"),
+        (f"{head}.", b"this is not a signed token, or only a part of one"),
     ):
         async with asyncio.timeout(DEADLINE_S):
             async with Peer.live(node.client.host, node.client.port) as peer:

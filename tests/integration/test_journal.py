@@ -91,7 +91,7 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
 def test_a_folder_without_a_journal_is_told_as_that(tmp_path: Path, made: str, verb: str) -> None:
     (tmp_path / made).mkdir(parents=True, exist_ok=True)
     found = CliRunner().invoke(journal, [verb, str(tmp_path)])
-    assert found.exit_code == 1 and f"{tmp_path} holds no journal: give" in found.output, found.output
+    assert found.exit_code == 1 and f"{tmp_path} does not contain a journal: give" in found.output, found.output
 
 
 def _find_room(folder: Path) -> Path | None:

@@ -223,7 +223,7 @@ class Gate:
 
     async def _judge(self, question: Question) -> Answer:
         if self._authorizer is None:
-            raise AuthorizerFailed("nobody can answer: there is no authorizer")
+            raise AuthorizerFailed("no authorizer is configured to answer")
         if isinstance(question, AskReport):
             return await self._judge_selector(self._authorizer, question)
         shown = split_certificates(question.certificate)

@@ -56,4 +56,4 @@ class Revoker:
         return {"revocations": f"not kept: {log.reason}"} if log is not None and log.reason else {}
 
 
-_NEVER_SEEN = "nobody has come by this name since the node started: check its spelling"
+_NEVER_SEEN = "no client with this name has connected since the node started: check the spelling"

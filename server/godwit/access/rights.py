@@ -141,7 +141,7 @@ class Refusal:
         object.__setattr__(self, "reason", reason[:REASON_CHARACTERS_MAX])
         object.__setattr__(self, "code", Code(self.code))
         if not is_close(self.code):
-            raise ValueError(f"{self.code} is no closing code: a connection is refused with 4000-4099 or 4200-4299")
+            raise ValueError(f"{self.code} is not a closing code: expected 4000-4099 or 4200-4299")
 
 
 def _read_text(field: str, value: object) -> str:

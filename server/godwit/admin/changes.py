@@ -27,7 +27,7 @@ REVOCATIONS_SHOWN_MAX = 10_000
 class Changes:
     """What the server lets the admin port change.
 
-    `revoker` closes whom it names too; `purge` returns how many messages went, None where there is no such subject, and False
+    `revoker` closes whom it names too; `purge` returns how many messages went, None where the subject does not exist, and False
     where the journal's disk did not take that; `reload` returns what was taken over and what waits for a restart, and raises
     ConfigInvalid with nothing changed.
     """
@@ -65,7 +65,7 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
             raise web.HTTPBadRequest(reason="name either identity or token_id")
         lifted = await changes.revoker.lift(named)
         if lifted is None:
-            raise web.HTTPNotFound(reason="there is no such revocation")
+            raise web.HTTPNotFound(reason="the revocation does not exist")
         return web.json_response(lifted)
 
     async def purge(request: web.Request) -> web.Response:
@@ -76,7 +76,7 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
             raise web.HTTPBadRequest(reason=f"subject {error.reason}") from error
         purged, is_kept = await asyncio.to_thread(changes.purge, subject)
         if purged is None:
-            raise web.HTTPNotFound(reason="there is no such subject")
+            raise web.HTTPNotFound(reason="the subject does not exist")
         return web.json_response({"subject": subject, "purged": purged, "kept": is_kept})
 
     async def reload(_request: web.Request) -> web.Response:

@@ -99,7 +99,7 @@ def _describe(file: Mapping[str, Any]) -> str:
     """What is worth a line of one file; empty where nothing is."""
     name = f"{file['stream']}/{file['file']}"
     if file["file"] == MANIFEST:
-        return f"{name}: cannot be read; the node's next start makes it anew of the segments"
+        return f"{name}: cannot be read; the node creates it again from the segments when it starts"
     if file["is_missing"]:
         return f"{name}: missing with {counted(file['rows'], 'row')}; the manifest names it"
     if file["is_gap"]:
@@ -127,7 +127,7 @@ def find_journal(directory: Path) -> Path:
 
 
 def _no_journal(directory: Path) -> click.ClickException:
-    return click.ClickException(f"{directory} holds no journal: give the directory that a node was told as --data")
+    return click.ClickException(f"{directory} does not contain a journal: give the --data directory of a node")
 
 
 def list_streams(journal: Path) -> Iterator[dict[str, Any]]:
@@ -184,7 +184,7 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise click.ClickException(f"{folder / MANIFEST} cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise click.ClickException(f"{folder / MANIFEST} cannot be read: it is no JSON object")
+        raise click.ClickException(f"{folder / MANIFEST} cannot be read: it is not a JSON object")
     if found.get("format", FORMAT) != FORMAT:
         raise click.ClickException(
             f"{folder / MANIFEST} has format {found['format']}: this version reads only format {FORMAT}"

@@ -120,11 +120,9 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
 def reload(admin: str | None, token_file: Path | None) -> None:
     """Make a node read its configuration again. If it is invalid, nothing changes."""
     told = call(admin, token_file, "POST", "/v1/reload")
-    click.echo(
-        f"taken over: {', '.join(told['taken_over']) or 'no other setting; files of certificates and tokens as they are now'}"
-    )
+    click.echo(f"changed: {', '.join(told['taken_over']) or 'no setting; certificate and token files were read again'}")
     if told["waits_for_restart"]:
-        click.echo(f"waits for a restart: {', '.join(told['waits_for_restart'])}")
+        click.echo(f"needs a restart: {', '.join(told['waits_for_restart'])}")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

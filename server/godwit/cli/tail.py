@@ -191,5 +191,5 @@ def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> Resum
                 "--after", position, "is not a valid position", hint="expected one such as 7.42"
             ) from error
     if since is not None and not is_many:
-        raise ConfigInvalid("--since", since, "is for a pattern; a single subject goes on with --after")
+        raise ConfigInvalid("--since", since, "is for patterns; continue a single subject with --after")
     return ResumePoint(positions, since)

@@ -51,7 +51,7 @@ def keys(folder: Path, algorithm: str) -> None:
     _write_new(folder / "private.pem", private, 0o600)
     _write_new(folder / "public.pem", public, 0o644)
     public_file, private_file = (printable(str(folder / name)) for name in ("public.pem", "private.pem"))
-    click.echo(f"{public_file} is for a node's issuers, {private_file} for nobody but the signer")
+    click.echo(f"configure {public_file} on the node; keep {private_file} secret, it signs tokens")
 
 
 @token.command()
@@ -110,8 +110,8 @@ def show(file: Any) -> None:
         header = jwt.get_unverified_header(text)
         claims = jwt.decode(text, options={"verify_signature": False})
     except (jwt.PyJWTError, UnicodeError, RecursionError) as error:
-        hint = "three parts with a dot between; it may have been cut or changed on its way"
-        raise ConfigInvalid("token", "(secret)", "is no signed token", hint=hint) from error
+        hint = "expected three parts separated by dots; it may have been cut or changed"
+        raise ConfigInvalid("token", "(secret)", "is not a signed token", hint=hint) from error
     click.echo(printable(json.dumps({"header": header, "claims": claims}, indent=2, ensure_ascii=False), kept="\n"))
 
 
@@ -171,7 +171,7 @@ def _read_key(file: Path) -> tuple[Any, str]:
             return content.strip().splitlines()[0], "HS256"
         key = load_pem_private_key(content, None)
     except (OSError, ValueError, TypeError, IndexError) as error:
-        raise ConfigInvalid("--key", str(file), f"is no key that can sign: {error}") from error
+        raise ConfigInvalid("--key", str(file), f"is not a key that can sign: {error}") from error
     if isinstance(key, rsa.RSAPrivateKey):
         return key, "RS256"
     if isinstance(key, ec.EllipticCurvePrivateKey):

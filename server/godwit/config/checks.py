@@ -132,7 +132,7 @@ def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
         yield from _check_keys_url(f"{key}.keys_url", issuer.keys_url)
         url = urlsplit(issuer.keys_url)
         if issuer.keys_authorities_file and url.scheme != "https":
-            problem = "is of a keys_url that is https, and there is none"
+            problem = "needs a keys_url that begins with https"
             yield ConfigInvalid(f"{key}.keys_authorities_file", issuer.keys_authorities_file, problem)
         if issuer.keys_url and issuer.algorithms[0].startswith("HS"):
             yield ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")

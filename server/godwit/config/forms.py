@@ -32,7 +32,9 @@ def check_origins(origins: tuple[str, ...]) -> None:
     """An origin is a scheme, a host and perhaps a port, in small letters, as browsers write it; raises ValueError."""
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
-            raise ValueError(f"holds {origin!r}, which is no origin such as https://a.example or http://127.0.0.1:8801")
+            raise ValueError(
+                f"contains {origin!r}, which is not an origin: expected one such as https://a.example or http://127.0.0.1:8801"
+            )
 
 
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
@@ -53,7 +55,9 @@ def check_networks(networks: tuple[str, ...]) -> None:
         try:
             ipaddress.ip_network(network)
         except ValueError as error:
-            raise ValueError(f"holds {network!r}, which is no address and no network such as 10.0.0.0/8") from error
+            raise ValueError(
+                f"contains {network!r}, which is not an address or network: expected one such as 10.0.0.0/8"
+            ) from error
 
 
 def check_patterns(patterns: tuple[str, ...]) -> None:

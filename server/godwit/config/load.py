@@ -64,7 +64,7 @@ def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True
     try:
         text = path.read_text(encoding="utf-8")
         if not text.strip() and not may_be_empty:
-            hint = "if nothing is meant to be set, a comment in it says so"
+            hint = "if it should set nothing, write a comment into it"
             raise ConfigInvalid(option, str(path), "is empty", hint=hint)
         return tomllib.loads(text), find_places(str(path), text)
     except OSError as error:

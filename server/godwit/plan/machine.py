@@ -132,7 +132,7 @@ class Machine:
 def read_machine(value: Any) -> Machine:
     """From what `describe` made; raises MachineInvalid."""
     if not isinstance(value, Mapping):
-        raise MachineInvalid("the figures are no JSON object")
+        raise MachineInvalid("the measurements are not a JSON object")
     try:
         machine = Machine(**value)
     except TypeError as error:

@@ -77,7 +77,7 @@ def read_workload(
         if name not in TABLES:
             source = places.tell(name) if places else ""
             hint = "known: workload, machine"
-            raise ConfigInvalid(name, document[name], "is no table of a workload", hint=hint, source=source)
+            raise ConfigInvalid(name, document[name], "is not a table of a workload", hint=hint, source=source)
     workload = _read(Workload, document.get("workload", {}), flags, places)
     if workload.receivers > workload.connections:
         raise ConfigInvalid("fan_out", workload.fan_out, f"is more than the {workload.connections} connections")

@@ -37,5 +37,5 @@ def test_a_grant_is_bounded() -> None:
 
 def test_a_refusal_closes() -> None:
     assert Refusal("no", 4002).code.name == "TOKEN_INVALID"  # type: ignore[arg-type]  # a number will do
-    with pytest.raises(ValueError, match="no closing code"):
+    with pytest.raises(ValueError, match="not a closing code"):
         Refusal("no", 4101)  # type: ignore[arg-type]  # a number will do

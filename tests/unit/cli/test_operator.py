@@ -34,7 +34,7 @@ async def run(command: object, *words: str) -> str:
 
 async def test_revoke_lists_and_lifts(node: testing.RunningNode) -> None:
     admin = ("--admin", str(node.admin))
-    nobody = "nobody has come by this name"  # on standard error, behind what was ended
+    nobody = "no client with this name"  # on standard error, behind what was ended
     assert nobody in await run(revoke, "--identity", "ann", "--tenant", "acme", *admin)
     assert nobody in await run(revoke, *admin, "--token-id", "t1", "--until", "99999999999999")
     listed = await run(revoke, *admin, "--list")

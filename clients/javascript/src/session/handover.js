@@ -50,7 +50,7 @@ export class Handover {
    * @param {Settled} settle
    */
   begin(token, now, settle) {
-    this.end(new ClientError("another token was handed over before the server took this one"));
+    this.end(new ClientError("another token was set before the server accepted this one"));
     this.token = token;
     this.#until = now + HANDOVER_MS;
     this.#settle = settle;

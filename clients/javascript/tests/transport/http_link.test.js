@@ -176,7 +176,7 @@ test("an event that is larger than allowed ends the link", LIMITS, async () => {
 test("a stream that is none, and one by which nothing comes, end the link; of the latter another way may work", LIMITS, async () => {
   const none = open("sse", () => answer(200, "<html></html>", { "content-type": "text/html" }));
   none.say({ id: 1, subscribe: "/a" });
-  assert.match((await none.ended()).reason, /no stream of events/);
+  assert.match((await none.ended()).reason, /not a stream of events/);
   const mute = open("sse", () => events());
   mute.say({ id: 1, subscribe: "/a" });
   assert.equal((await mute.ended()).isUnusable, true);

@@ -241,7 +241,7 @@ def _sessions(document: dict[str, Any]) -> str:
     rows += [(f"by {escape(protocol)}", f"{count:,}") for protocol, count in sessions["protocols"].items()]
     if sessions["median_s"] is not None:
         rows.append(("median duration", f"{sessions['median_s']:,.1f} s"))
-    return _table((("connections", ""), ("how many", "number")), rows, "Nobody connected in this time.")
+    return _table((("connections", ""), ("how many", "number")), rows, "No connections in this time.")
 
 
 def _tenants(document: dict[str, Any]) -> str:

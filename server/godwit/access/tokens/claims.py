@@ -110,5 +110,5 @@ def read_rules(permissions: object, issuer: IssuerConfig, names: Mapping[str, st
 
 def _make_rule(pattern: object, action: str, verdict: str, claim: str) -> Rule:
     if not isinstance(pattern, str):
-        raise ClaimsInvalid(f"{claim}.{verdict}.{action} holds something that is no text")
+        raise ClaimsInvalid(f"{claim}.{verdict}.{action} contains a value that is not text")
     return Rule(pattern, Action(action), Verdict(verdict))

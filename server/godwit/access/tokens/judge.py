@@ -270,7 +270,7 @@ def verify_batch(batch: list[_Work]) -> list[Grant | Exception]:
     for work in batch:
         try:
             if work.done.cancelled():
-                raise TokenRefused("nobody waits for this")
+                raise TokenRefused("the client no longer waits for this")
             claims, key = verify_by(work.token, work.outline, work.issuer, work.ring)
             outcomes.append(read_grant(claims, work.issuer, key.fingerprint))
         except ClaimsInvalid as error:

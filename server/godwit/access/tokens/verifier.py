@@ -58,7 +58,7 @@ def read_outline(token: str) -> Outline:
         raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
     parts = token.split(".")
     if len(parts) != 3 or not all(parts) or not token.isascii():
-        raise TokenRefused("this is no signed token, or only a part of one")
+        raise TokenRefused("this is not a signed token, or only a part of one")
     if len(parts[0]) > HEADER_BYTES_MAX:
         raise TokenRefused(f"the token's header is longer than {HEADER_BYTES_MAX:,} bytes")
     header, claims = _read_object(parts[0], "header"), _read_object(parts[1], "claims")
@@ -114,8 +114,8 @@ def _word(error: Exception, issuer: IssuerConfig) -> str:
         case jwt.InvalidAudienceError():
             return "the token is for an audience (aud), and none is configured for its issuer"
         case jwt.InvalidIssuerError() | jwt.InvalidIssuedAtError() | InvalidSubjectError() | InvalidJTIError():
-            return "one of the token's claims iss, sub, iat and jti is not of its kind"
-    return "the token is damaged, or one of its claims exp and nbf is no number of seconds"
+            return "one of the token's claims iss, sub, iat and jti has the wrong type"
+    return "the token is damaged, or its claim exp or nbf is not a number of seconds"
 
 
 def _decode(token: str, algorithm: str, material: Any, issuer: IssuerConfig) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Handover:
         return self._settle is not None
 
     def begin(self, token: str, now: int, settle: Settled) -> None:
-        self.end(ClientError("another token was handed over before the server took this one"))
+        self.end(ClientError("another token was set before the server accepted this one"))
         self.token, self._until, self._settle = token, now + HANDOVER_MS, settle
         self._publishes.hold_later()
 

@@ -330,7 +330,7 @@ export class HttpLink {
   async #prove(reply) {
     try {
       const answer = await this.ask("/v1/messages", { method: "POST", body: "[]" });
-      if ((await this.read(answer)).trim() !== "[]") throw new Error("what answers is no node of Godwit");
+      if ((await this.read(answer)).trim() !== "[]") throw new Error("the server is not a Godwit node");
       this.tell(JSON.stringify(reply));
       for (const stream of this.#streams) stream.renew();
     } catch (error) {

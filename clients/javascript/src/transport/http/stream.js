@@ -71,6 +71,6 @@ export class Stream {
  */
 export function bodyOfEvents({ headers, body }) {
   const isEvents = headers.get("content-type")?.startsWith("text/event-stream");
-  if (!isEvents || body === null) throw new Error("the stream is no stream of events");
+  if (!isEvents || body === null) throw new Error("the answer is not a stream of events");
   return body;
 }
