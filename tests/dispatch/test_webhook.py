@@ -142,6 +142,11 @@ async def test_a_redirect_is_not_followed(tmp_path: Path, runtime: Path) -> None
     [
         "http://127.0.0.1/x",
         "http://127.0.0.1./x",
+        "http://[::127.0.0.1]/x",
+        "http://[::ffff:0:127.0.0.1]/x",
+        "http://[64:ff9b:1::7f00:1]/x",
+        "http://[fec0::1]/x",
+        "http://192.0.0.8/x",
         "http://2130706433/x",
         "http://0x7f.1/x",
         "http://0177.0.0.1/x",

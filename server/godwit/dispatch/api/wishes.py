@@ -105,11 +105,17 @@ class WishApi:
         return answer({"channel": channel, "value": value, "category": body.category or "*", "reason": body.reason})
 
     async def delete_suppression(self, request: web.Request) -> web.Response:
+        """The address is used again, also where it was found to be invalid."""
         tenant, channel, value = await self._read_address(request, "manage")
         if not await self._store.writer.run(
             lambda connection: wishes.delete_suppressions(connection, tenant, channel, value)
         ):
             raise RequestRefused(DispatchCode.SUPPRESSION_MISSING)
+        invalid = await self._store.reader.run(
+            lambda connection: wishes.list_invalid(connection, tenant, channel, value)
+        )
+        if invalid:
+            await self._store.writer.run(lambda connection: wishes.revive(connection, invalid))
         return web.Response(status=204)
 
     async def _show(self, tenant: str, receiver: str) -> web.Response:

@@ -16,6 +16,9 @@ from yarl import URL
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+"""What IANA gives out as global unicast."""
+_PROTOCOL_IPV4 = ipaddress.IPv4Network("192.0.0.0/24")
 _METADATA = (
     ipaddress.ip_network("169.254.0.0/16"),
     ipaddress.ip_network("fe80::/10"),
@@ -60,7 +63,9 @@ def may_reach(address: IpAddress, port: int, private: tuple[PrivateTarget, ...])
         return False
     if any(target.holds(real, port) for target in private):
         return True
-    return real.is_global and not real.is_multicast
+    if isinstance(real, ipaddress.IPv6Address) and real not in _GLOBAL_IPV6:
+        return False  # deprecated and local forms, some of which hold an IPv4 address
+    return real.is_global and not real.is_multicast and real not in _PROTOCOL_IPV4
 
 
 def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from ...model import DeliveryKey, Outcome, Shipment, State, Target
 from ...pure.rank import may_settle
+from ...pure.sandbox import is_sandbox
 from .changes import Changes
 from .collapsing import is_superseded, release_value
 from .deciding import Facts, decide_all, find_target, read_facts
 from .manage.copies import add_copies
 from .manage.pausing import hold, is_paused, note_render
+from .manage.wishes import BOUNCED, put_suppression
 
 NEXT_STEP = "next_step"
 """Why a delivery ends whose policy moved on. One that is being sent then has it already: it is not tried again."""
@@ -181,10 +183,21 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
     if state is not State.DEFERRED:
         hurry_route(connection, outcome.key)
     if outcome.reason == "address":
-        connection.execute(
-            "UPDATE address SET state = 'invalid', reason = ? WHERE aid = ? AND value = ?",
-            (outcome.ref, outcome.key.aid, outcome.value),
-        )
+        _end_address(connection, outcome, changes.now_ms)
+
+
+def _end_address(connection: sqlite3.Connection, outcome: Outcome, now_ms: int) -> None:
+    """Nothing more is sent to the address; an e-mail address is suppressed, whoever has it.
+
+    Mail servers judge senders by how often they ask for mailboxes that do not exist. A webhook that answers 410 may come back.
+    """
+    connection.execute(
+        "UPDATE address SET state = 'invalid', reason = ? WHERE aid = ? AND value = ?",
+        (outcome.ref, outcome.key.aid, outcome.value),
+    )
+    facts = read_facts(connection, outcome.key.nid)
+    if outcome.key.channel == "email" and facts is not None and not is_sandbox("email", outcome.value):
+        put_suppression(connection, facts.tenant, "email", outcome.value, "*", BOUNCED, now_ms)
 
 
 def _judge_retry(connection: sqlite3.Connection, outcome: Outcome, stored: str) -> tuple[State, str] | None:

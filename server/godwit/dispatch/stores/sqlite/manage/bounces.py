@@ -10,9 +10,9 @@ from ....model import DeliveryKey, State
 from ....pure.verp import Token, make_check
 from ..changes import Changes
 from ..fanout import hurry_route
-from .wishes import put_suppression
+from .wishes import BOUNCED, put_suppression
 
-BOUNCED, COMPLAINED = "bounced", "complained"
+COMPLAINED = "complained"
 _PENDING = (State.QUEUED, State.DEFERRED, State.SENDING)
 """The message may be out, and the outcome of the attempt is stored in a moment, or after the next one."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"

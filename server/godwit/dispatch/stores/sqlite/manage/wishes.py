@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from ..deciding import digest_value
+
+BOUNCED = "bounced"
+"""Why nothing more is sent to an address that its mail server does not know."""
 
 
 def list_categories(
@@ -58,6 +62,22 @@ def put_digest(
     """The same for an address of which only the digest is known."""
     row = (tenant, channel, digest, category, reason, now_ms)
     connection.execute("INSERT OR IGNORE INTO suppression VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def list_invalid(connection: sqlite3.Connection, tenant: str, channel: str, value: str) -> list[int]:
+    """A tenant's addresses with this value that were found to be of no use. Looks at every address: for one request now and then."""
+    rows = connection.execute(
+        "SELECT aid, value FROM address JOIN receiver USING (rid) WHERE tenant = ? AND channel = ? AND address.state = 'invalid'",
+        (tenant, channel),
+    )
+    digest = digest_value(channel, value)
+    return [aid for aid, found in rows if digest_value(channel, found) == digest]
+
+
+def revive(connection: sqlite3.Connection, aids: Sequence[int]) -> None:
+    """Uses addresses again that were of no use."""
+    query = "UPDATE address SET state = 'active', reason = '' WHERE aid = ? AND state = 'invalid'"
+    connection.executemany(query, [(aid,) for aid in aids])
 
 
 def delete_suppressions(connection: sqlite3.Connection, tenant: str, channel: str, value: str) -> bool:
