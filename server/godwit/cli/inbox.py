@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,10 +12,11 @@ from urllib.parse import quote
 import click
 
 from .dispatch import server_options
-from .send import call, find_dispatch
+from .send import DispatchUnreachable, call, find_dispatch
 
 WAIT_S = 25
 RENEW_MS = 60_000
+PAUSE_S, PAUSE_S_MAX = 0.2, 10.0
 
 
 class Reader:
@@ -45,11 +47,29 @@ def inbox(receiver: str, limit: int, follow: bool, server: str | None, key_file:
     shown = reader.get(f"?before={next_position(position)}&limit={limit}")
     for item in reversed(shown["items"]):
         click.echo(json.dumps(item))
+    pauses: Iterator[float] = iter(())
     while follow:
-        page = reader.get(f"?after={position}&wait={WAIT_S}")
+        try:
+            page = reader.get(f"?after={position}&wait={WAIT_S}")
+        except DispatchUnreachable as error:  # the position stays: what comes meanwhile is shown afterwards
+            wait_s = next(pauses, 0.0)
+            if not wait_s:
+                click.echo(f"godwit: {error}; trying again", err=True)
+                pauses = list_pauses()
+            time.sleep(wait_s)
+            continue
+        pauses = iter(())
         for item in page["items"]:
             click.echo(json.dumps(item))
         position = page["head"] if page["complete"] else page["items"][-1]["at"]
+
+
+def list_pauses() -> Iterator[float]:
+    """How long each further try waits, in seconds."""
+    wait_s = PAUSE_S
+    while True:
+        yield wait_s
+        wait_s = min(2 * wait_s, PAUSE_S_MAX)
 
 
 def next_position(position: str) -> str:

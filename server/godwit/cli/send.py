@@ -21,10 +21,16 @@ from ..errors import GodwitError
 from .operator import OPENER, read_address
 
 TIMEOUT_S = 30
+AWAY = (502, 503, 504)
+"""What dispatch, or a proxy before it, answers while it cannot take a request."""
 
 
 class SendFailed(GodwitError):
     """Dispatch could not be reached, or refused the notification."""
+
+
+class DispatchUnreachable(SendFailed):
+    """Dispatch is away, or cannot answer now: the same request may succeed later."""
 
 
 @click.command()
@@ -94,9 +100,10 @@ def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | byte
         with OPENER.open(request, timeout=TIMEOUT_S) as answered:
             return json.loads(answered.read() or b"null")
     except urllib.error.HTTPError as error:
-        raise SendFailed(_read_problem(error.read(), error.code)) from error
+        kind = DispatchUnreachable if error.code in AWAY else SendFailed
+        raise kind(_read_problem(error.read(), error.code)) from error
     except (OSError, ValueError, HTTPException) as error:
-        raise SendFailed(f"dispatch at {url} cannot be reached: {error}") from error
+        raise DispatchUnreachable(f"dispatch at {url} cannot be reached: {error}") from error
 
 
 def _read_problem(body: bytes, status: int) -> str:

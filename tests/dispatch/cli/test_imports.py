@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from godwit.cli import imports, inbox
 from godwit.cli.imports import groups, receivers
 from godwit.cli.send import SendFailed
-from tests.dispatch.conftest import Running
+from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_inbox import wait_for
 
 DEADLINE_S = 60
@@ -130,3 +130,29 @@ async def test_an_inbox_is_shown_oldest_first_and_followed(dispatch: Running, tm
     finally:
         follower.kill()
         await follower.wait()
+
+
+async def test_a_follower_continues_after_a_restart_of_dispatch(tmp_path: Path, runtime: Path) -> None:
+    body = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "x"}}
+    follower: asyncio.subprocess.Process | None = None
+    port, names = 0, ["n0", "n1", "n2"]
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            for name in names:
+                async with running(tmp_path, {"dispatch": {"address": f"127.0.0.1:{port}"}}) as both:
+                    port = int(both.url.rpartition(":")[2])
+                    assert (await both.api("PUT", f"/v1/notifications/{name}", body))[0] == 202
+                    await wait_for(both, name)
+                    if follower is None:
+                        command = ("-m", "godwit", "inbox", "ann", "--follow", "--dispatch", both.url)
+                        follower = await asyncio.create_subprocess_exec(
+                            *(sys.executable, *command, "--key-file", str(tmp_path / "dispatch" / "admin.key")),
+                            stdout=asyncio.subprocess.PIPE,
+                            stderr=asyncio.subprocess.DEVNULL,
+                        )
+                    assert follower.stdout is not None
+                    assert json.loads(await follower.stdout.readline())["id"] == name
+    finally:
+        if follower is not None and follower.returncode is None:
+            follower.kill()
+            await follower.wait()
