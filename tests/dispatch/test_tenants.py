@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from tests.dispatch.conftest import Running
+from tests.dispatch.conftest import Running, running
 
 DEADLINE_S = 60
 HI = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "hi"}}
@@ -94,3 +95,14 @@ async def test_another_receivers_token_opens_no_other_inbox(dispatch: Running) -
         assert (await dispatch.api("GET", "/v1/inbox", key=token))[1]["items"] == []
         _, told = await dispatch.api("POST", "/v1/inbox/marks", {"mark": "read", "up_to": "1.999"}, key=token)
         assert told["items"] == []
+
+
+async def test_wrong_keys_behind_a_trusted_proxy_bar_only_the_client_that_shows_them(
+    tmp_path: Path, runtime: Path
+) -> None:
+    for proxies, expected in ((["127.0.0.0/8"], 404), ([], 429)):
+        async with running(tmp_path / str(expected), {"dispatch": {"trusted_proxies": proxies}}) as both:
+            headers = {"X-Forwarded-For": "6.6.6.6, 9.9.9.9"}
+            answers = [await both.api("GET", "/v1/receivers/x", key="gwk_no", **headers) for _ in range(11)]
+            assert [status for status, _ in answers] == [401] * 10 + [429]
+            assert (await both.api("GET", "/v1/receivers/x", **{"X-Forwarded-For": "9.9.9.8"}))[0] == expected

@@ -9,7 +9,7 @@ from typing import Any
 
 from .dispatch_email import DispatchEmailConfig as DispatchEmailConfig
 from .dispatch_limits import DispatchLimits as DispatchLimits
-from .forms import check_origins
+from .forms import check_networks, check_origins
 from .option import Address, option
 
 DISPATCH_ISSUER = "godwit-dispatch"
@@ -56,6 +56,11 @@ class DispatchConfig:
     address: Address = option(Address("127.0.0.1", 8802), "Where the API of dispatch listens.")
     origins: tuple[str, ...] = option(
         (), "Origins whose pages may call the API, such as https://example.com.", check=check_origins
+    )
+    trusted_proxies: tuple[str, ...] = option(
+        (),
+        "Addresses and networks of proxies that are trusted to name a client's address (X-Forwarded-For): wrong keys are counted for it.",
+        check=check_networks,
     )
     public_url: str = option(
         "",

@@ -53,6 +53,7 @@ from .fanout.inbox_worker import InboxWorker
 from .feed.presence import Presence
 from .feed.roles import FeedRoles
 from .model import Head, InboxItem, Shipment
+from .pure.clients import list_networks
 from .pure.verp import Token
 from .stores.sqlite import tenants
 from .stores.sqlite.accept import next_due_ms
@@ -205,7 +206,8 @@ class Roles:
         return ChannelPart(channel, self._store, sender, hints, pace=pace, sweep_ms=limits.sweep_ms, lane_of=lane_of)
 
     def _build_app(self) -> web.Application:
-        keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms)
+        proxies = list_networks(self._config.trusted_proxies)
+        keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms, proxies)
         rates = AcceptRates(self._read_rate, now_ms)
         app = web.Application(
             middlewares=(allow_origins(self._config.origins), answer_errors),

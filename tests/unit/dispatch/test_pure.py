@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from godwit.dispatch.model import State
+from godwit.dispatch.pure.clients import find_client, list_networks
 from godwit.dispatch.pure.items import parse_position
 from godwit.dispatch.pure.rank import RANKS, is_open, may_settle
 from godwit.dispatch.pure.retry import SCHEDULE_MS, retry_at
@@ -46,3 +48,22 @@ def test_patterns_over_several_inboxes_have_no_owner() -> None:
 def test_positions() -> None:
     assert parse_position("7.42") == (7, 42)
     assert not any(map(parse_position, ("", "7", "7.", ".1", "-1.2", "7.x", "1.2.3", "1" * 19 + ".1")))
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("1.2.3.4", ["9.9.9.9"], "1.2.3.4"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["9.9.9.9"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6, 9.9.9.9"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6, 9.9.9.9, 10.0.0.2"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6", "9.9.9.9, 10.0.0.2"], "9.9.9.9"),
+        ("::ffff:10.0.0.1", ["2001:db8::1"], "2001:db8::1"),
+        ("10.0.0.1", ["9.9.9.9, unknown"], "10.0.0.1"),
+        ("10.0.0.1", ["10.0.0.3"], "10.0.0.3"),
+        ("", ["9.9.9.9"], ""),
+    ],
+)
+def test_only_trusted_proxies_name_a_client(peer: str, forwarded: list[str], client: str) -> None:
+    assert find_client(peer, forwarded, list_networks(["10.0.0.0/8"])) == client

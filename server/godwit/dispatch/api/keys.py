@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from aiohttp import web
 
 from ..codes import DispatchCode
 from ..errors import RequestRefused
+from ..pure.clients import Network, find_client
 
 PREFIX = "gwk_"
 TEST_PREFIX = "gwt_"
@@ -47,7 +48,11 @@ def digest_key(key: str) -> bytes:
 class KeyRing:
     """Finds callers. One event loop's."""
 
-    def __init__(self, find: FindKey, wrong_per_minute_max: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, find: FindKey, wrong_per_minute_max: int, now_ms: Callable[[], int], proxies: Sequence[Network] = ()
+    ) -> None:
+        """`proxies` are trusted to name the address that wrong keys are counted for."""
+        self._proxies = proxies
         self._find, self._wrong_max, self._now_ms = find, wrong_per_minute_max, now_ms
         self._known: OrderedDict[bytes, Caller] = OrderedDict()
         self._wrong: dict[str, int] = {}
@@ -71,7 +76,8 @@ class KeyRing:
 
     async def read_request(self, request: web.Request, scope: str) -> Caller:
         """Who makes a request; raises RequestRefused."""
-        return await self.read_caller(request.headers.get("Authorization", ""), request.remote or "", scope)
+        address = find_client(request.remote or "", request.headers.getall("X-Forwarded-For", ()), self._proxies)
+        return await self.read_caller(request.headers.get("Authorization", ""), address, scope)
 
     async def read_tenant(self, request: web.Request, scope: str) -> str:
         """For which tenant a request is made; raises RequestRefused."""
