@@ -85,6 +85,11 @@ async def test_a_job_pauses_again_where_nothing_was_corrected_and_a_paused_one_i
             await put_form(both, "http://127.0.0.1:9/", number, BROKEN)
         await both.api("PUT", "/v1/notifications/n1", NEWS)
         before = (await wait_until(both, "paused"))["counts"]["webhook"]["failed"]
+        await both.api("PUT", "/v1/tenants/default", {"quotas": {"deliveries_per_day": 100_000}})
+        await both.api("PUT", "/v1/notifications/n2", {"to": {"receiver": "r1"}, "content": {"title": "x"}})
+        while not (await both.api("GET", "/v1/notifications/n2"))[1]["counts"].get("webhook"):
+            pass  # its job was worked on after the quota was set
+        assert (await wait_until(both, "paused"))["counts"]["webhook"]["failed"] == before, "a quota resumes nothing"
         await both.api("POST", "/v1/notifications/n1/resume")
         while (await wait_until(both, "paused"))["counts"]["webhook"]["failed"] < before + 51:
             pass

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.dispatch.conftest import Running, running
+from tests.dispatch.test_forgetting import find_files
 
 DEADLINE_S = 60
 HI = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "hi"}}
@@ -106,3 +109,45 @@ async def test_wrong_keys_behind_a_trusted_proxy_bar_only_the_client_that_shows_
             answers = [await both.api("GET", "/v1/receivers/x", key="gwk_no", **headers) for _ in range(11)]
             assert [status for status, _ in answers] == [401] * 10 + [429]
             assert (await both.api("GET", "/v1/receivers/x", **{"X-Forwarded-For": "9.9.9.8"}))[0] == expected
+
+
+async def test_a_deleted_tenant_leaves_nothing_and_disturbs_nobody(tmp_path: Path, runtime: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path) as both:
+        for tenant in ("shop", "bank"):
+            key = await make_key(both, tenant, "admin")
+            await both.api("PUT", f"/v1/tenants/{tenant}", {"presence": True})
+            for name in ("ann", "bob"):
+                await both.api("PUT", f"/v1/receivers/{name}", {}, key=key)
+                hook = {"channel": "webhook", "value": f"https://ok.sandbox.invalid/{tenant}-path"}
+                await both.api("PUT", f"/v1/receivers/{name}/addresses/w", hook, key=key)
+            await both.api("PUT", "/v1/groups/news", key=key)
+            await both.api("PUT", "/v1/groups/news/subscriptions/ann", key=key)
+            await both.api("PUT", "/v1/categories/c", {}, key=key)
+            await both.api("PUT", f"/v1/suppressions/email/{tenant}@mail.example", {}, key=key)
+            await both.api("PUT", "/v1/webhooks/w", {"url": "https://example.com/"}, key=key)
+            await both.api("PUT", "/v1/templates/t", {"locales": {"default": {"title": "x"}}}, key=key)
+            for number in range(3):
+                body = {"to": {"group": "news"}, "content": {"title": f"{tenant}-title"}}
+                await both.api("PUT", f"/v1/notifications/n{number}", body, key=key)
+                while (await both.api("GET", f"/v1/notifications/n{number}", key=key))[1]["state"] != "settled":
+                    pass
+        other = key
+        key = await make_key(both, "shop", "admin")
+        assert (await both.api("DELETE", "/v1/tenants/shop", key=key))[0] == 403
+        assert (await both.api("DELETE", "/v1/tenants/default"))[1]["code"] == 4300
+        assert find_files(tmp_path, b"shop-path") and find_files(tmp_path, b"shop-title")
+        assert (await both.api("DELETE", "/v1/tenants/shop"))[0] == 204
+        assert (await both.api("DELETE", "/v1/tenants/shop"))[1]["code"] == 4318
+        assert (await both.api("GET", "/v1/receivers/ann", key=key))[0] == 401
+        assert not find_files(tmp_path, b"shop-path") and not find_files(tmp_path, b"shop-title")
+        assert (await both.api("GET", "/v1/notifications/n0", key=other))[1]["state"] == "settled"
+        assert (await both.api("GET", "/v1/groups/news", key=other))[1]["receivers"] == 1
+    with closing(sqlite3.connect(tmp_path / "dispatch" / "dispatch.sqlite")) as database:
+        names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in names:
+            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+            if "tenant" in columns:
+                assert not database.execute(f"SELECT 1 FROM {table} WHERE tenant = 'shop'").fetchall(), table
+        count = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in names}
+        kept = ("receiver", "address", "head", "notification", "subscription", "webhook", "item")
+        assert [count[table] for table in kept] == [2, 2, 2, 3, 1, 1, 3]

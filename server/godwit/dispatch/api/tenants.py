@@ -15,7 +15,7 @@ from ..clock import now_ms
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..stores.sqlite import tenants
-from ..stores.sqlite.manage import presence
+from ..stores.sqlite.manage import leaving, presence
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import KeyBody, TenantBody, read_body
@@ -43,6 +43,7 @@ class TenantApi:
         return [
             web.put("/v1/tenants/{tenant}", self.put_tenant),
             web.get("/v1/tenants/{tenant}", self.get_tenant, allow_head=False),
+            web.delete("/v1/tenants/{tenant}", self.delete_tenant),
             web.post("/v1/keys", self.post_key),
             web.get("/v1/keys", self.list_keys, allow_head=False),
             web.delete("/v1/keys/{id}", self.delete_key),
@@ -67,6 +68,22 @@ class TenantApi:
             raise RequestRefused(DispatchCode.TENANT_MISSING)
         is_wanted = await self._store.reader.run(lambda connection: presence.is_wanted(connection, name))
         return answer({"id": name, "quotas": found[0], "presence": is_wanted, "usage": found[1]._asdict()})
+
+    async def delete_tenant(self, request: web.Request) -> web.Response:
+        """Deletes a tenant with its keys, receivers, notifications and all else; what is being sent is not stopped."""
+        caller, name = await self._keys.read_request(request, "operator"), read_name(request, "tenant", self._limits)
+        if name == caller.tenant:
+            detail = "this key is the tenant's own: delete it with a key of another tenant"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
+        digests = await self._store.writer.run(lambda connection: leaving.take_keys(connection, name))
+        if digests is None:
+            raise RequestRefused(DispatchCode.TENANT_MISSING)
+        for digest in digests:
+            self._keys.forget(digest)
+        while await self._store.writer.run(lambda connection: leaving.delete_some(connection, name), bulk=True):
+            pass
+        await self._store.writer.empty_log()
+        return web.Response(status=204)
 
     async def post_key(self, request: web.Request) -> web.Response:
         caller = await self._keys.read_request(request, "admin")

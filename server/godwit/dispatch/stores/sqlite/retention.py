@@ -17,6 +17,8 @@ from .feed.hooks import forget_letters
 from .receivers import forget_address
 from .tenants import give_bytes_back
 
+_OF_NOTIFICATION = ("job", "job_render", "route", "latest", "sent_value", "rendered", "delivery_count", "notification")
+
 
 def forget_old(
     connection: sqlite3.Connection, before_ms: int, limit: int, removed: list[InboxItem] | None = None
@@ -37,36 +39,35 @@ def forget_old(
     for nid in nids:
         if rows >= limit:
             break
-        rows += _forget_items(connection, nid, limit - rows, [] if removed is None else removed)
-        if rows >= limit:
-            break  # its deliveries name the items that are left
-        gone = connection.execute(
-            "DELETE FROM delivery WHERE (nid, rid, channel, aid) IN "
-            "(SELECT nid, rid, channel, aid FROM delivery WHERE nid = ? LIMIT ?)",
-            (nid, max(1, limit - rows)),
-        ).rowcount
-        rows += gone
-        if connection.execute("SELECT 1 FROM delivery WHERE nid = ? LIMIT 1", (nid,)).fetchone() is None:
-            tenant, size, targets, options = connection.execute(
-                "SELECT tenant, length(body) + length(targets) + length(options) + coalesce((SELECT sum(length(body)) "
-                "FROM rendered WHERE rendered.nid = notification.nid), 0), targets, options FROM notification WHERE nid = ?",
-                (nid,),
-            ).fetchone()
-            give_bytes_back(connection, tenant, size)
-            if read_options(options).channel:
-                for rid in unpack_numbers(targets):
-                    forget_address(connection, rid, before_ms)
-            for table in (
-                "job",
-                "job_render",
-                "route",
-                "latest",
-                "sent_value",
-                "rendered",
-                "delivery_count",
-                "notification",
-            ):
-                rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
+        rows += forget_notification(connection, nid, limit - rows, before_ms, [] if removed is None else removed)
+    return rows
+
+
+def forget_notification(
+    connection: sqlite3.Connection, nid: int, limit: int, before_ms: int, removed: list[InboxItem]
+) -> int:
+    """Deletes some rows of a notification, itself last; how many. The receiver of an address goes with it, unless it is needed later."""
+    rows = _forget_items(connection, nid, limit, removed)
+    if rows >= limit:
+        return rows  # its deliveries name the items that are left
+    rows += connection.execute(
+        "DELETE FROM delivery WHERE (nid, rid, channel, aid) IN "
+        "(SELECT nid, rid, channel, aid FROM delivery WHERE nid = ? LIMIT ?)",
+        (nid, limit - rows),
+    ).rowcount
+    if connection.execute("SELECT 1 FROM delivery WHERE nid = ? LIMIT 1", (nid,)).fetchone() is not None:
+        return rows
+    tenant, size, targets, options = connection.execute(
+        "SELECT tenant, length(body) + length(targets) + length(options) + coalesce((SELECT sum(length(body)) "
+        "FROM rendered WHERE rendered.nid = notification.nid), 0), targets, options FROM notification WHERE nid = ?",
+        (nid,),
+    ).fetchone()
+    give_bytes_back(connection, tenant, size)
+    if read_options(options).channel:
+        for rid in unpack_numbers(targets):
+            forget_address(connection, rid, before_ms)
+    for table in _OF_NOTIFICATION:
+        rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
     return rows
 
 

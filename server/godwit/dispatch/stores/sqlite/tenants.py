@@ -32,7 +32,9 @@ def put_tenant(connection: sqlite3.Connection, name: str, quotas: Quotas | None 
     made = connection.execute("INSERT OR IGNORE INTO tenant VALUES (?, ?, 0, 0, 0, 0)", (name, packed))
     if not made.rowcount and quotas is not None:
         connection.execute("UPDATE tenant SET quotas = ? WHERE name = ?", (packed, name))
-        connection.execute("UPDATE job SET lease_end_ms = 0, is_done = 0 WHERE tenant = ? AND is_done <> 1", (name,))
+        connection.execute(
+            "UPDATE job SET lease_end_ms = 0, is_done = 0 WHERE tenant = ? AND is_done IN (0, 2)", (name,)
+        )
     return made.rowcount == 1
 
 
