@@ -263,8 +263,9 @@ pub enum Push<'a> {
         missed: Option<u64>,
         pattern: Option<&'a str>,
     },
-    /// A gap of a whole pattern: its resume token could not be served, or its index is gone.
+    /// A gap of a whole pattern: its resume token could not be served, or its index is gone. Or of a part of it, whose messages no journal keeps.
     PatternGap {
+        part: &'a str,
         pattern: &'a str,
         reason: GapReason,
     },

@@ -127,6 +127,13 @@ impl Policies {
         self.has_unjournaled
     }
 
+    /// The patterns that keep subjects of a selector out of the journal.
+    pub(super) fn unjournaled_within(&self, wanted: &Pattern) -> impl Iterator<Item = &Pattern> {
+        let is_meant = |one: &PatternSettings| one.journal == Some(false);
+        let unjournaled = self.patterns.iter().filter(move |(_, one)| is_meant(one)).map(|(pattern, _)| pattern);
+        unjournaled.filter(|pattern| pattern.overlaps(wanted))
+    }
+
     /// Whether any pattern retains all MQTT publishes.
     pub(super) fn retains_mqtt(&self) -> bool {
         self.retains_mqtt

@@ -326,9 +326,21 @@ impl Node {
         Some((Hole { missed, after, at, number: last, reason }, end))
     }
 
-    /// The arrival that a resume token of `pattern` stands for, if everything after it is still known: kept, or missing and told.
+    /// Which parts of a pattern may have had messages after a resume token that ended with an earlier run: no journal keeps them.
+    pub fn unjournaled_since(&self, resume_token: ResumeToken, pattern: &Pattern) -> Vec<&str> {
+        if resume_token.run == self.run {
+            return Vec::new();
+        }
+        self.policies.unjournaled_within(pattern).map(Pattern::text).collect()
+    }
+
+    /// The arrival that a resume token of `pattern` stands for, if everything after it is still known: kept, or missing and told; or in a part
+    /// of it that no journal keeps.
     pub fn place_resume_token(&self, resume_token: ResumeToken, pattern: &Pattern) -> Result<u64, GapReason> {
         if resume_token.run != self.run {
+            if self.policies.unjournaled_within(pattern).any(|part| part.covers(pattern)) {
+                return Err(GapReason::Epoch);
+            }
             // Of an earlier run the journal holds everything up to some arrival, or knows nothing.
             let last = self.runs.last_of(resume_token.run).filter(|_| self.runs.is_near(resume_token.run));
             if last.is_none_or(|last| resume_token.arrival > last) {

@@ -48,9 +48,16 @@ impl Shard {
     }
 
     pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {
+        if let Some(name) = self.stream_name(id) {
+            self.tell_part_gap(id, &name, reason);
+        }
+    }
+
+    /// A gap of a part of a pattern.
+    pub(super) fn tell_part_gap(&mut self, id: u32, part: &str, reason: GapReason) {
         let Some(stream) = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)) else { return };
         let mut bytes = Vec::new();
-        let gap = Push::PatternGap { pattern: &stream.name, reason };
+        let gap = Push::PatternGap { part, pattern: &stream.name, reason };
         codec::push(stream.wire, &mut bytes, &gap);
         let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
         mqtt::put_gap(connection, &gap, &mut bytes);

@@ -139,6 +139,9 @@ impl Shard {
             self.begin_pattern_range(cursor, self.arrived);
         }
         self.tell_since_gap(cursor, gap);
+        if gap.is_none() {
+            self.tell_unjournaled(cursor, command, pattern, node);
+        }
         self.tell_epochs(cursor, gap.is_none()); // after a gap of the whole pattern the client has no position to compare
         if outcome == Outcome::Recovered && plan.is_none() {
             self.skip_known(cursor, command, pattern, node);
@@ -184,6 +187,15 @@ impl Shard {
     fn tell_since_gap(&mut self, cursor: u32, gap: Option<GapReason>) {
         if let Some(reason) = gap {
             self.tell_pattern_gap(cursor, reason);
+        }
+    }
+
+    /// Of a pattern that resumes over a restart, the parts that no journal keeps: nobody knows what was published there.
+    fn tell_unjournaled(&mut self, cursor: u32, command: &Subscribe<'_>, pattern: &Pattern, node: &Node) {
+        let parts = command.since.map_or_else(Vec::new, |resume_token| node.unjournaled_since(resume_token, pattern));
+        for part in parts {
+            self.tell_part_gap(cursor, part, GapReason::Epoch);
+            self.note_pattern_gap(cursor);
         }
     }
 

@@ -9,6 +9,7 @@ use godwit_core::journal::KeptMessage;
 use godwit_core::message::Kind;
 use godwit_core::node::PastRun;
 use godwit_core::position::Position;
+use godwit_core::settings::PatternSettings;
 use serde_json::{Value, json};
 
 const RUN: u64 = 0xb0;
@@ -58,6 +59,50 @@ fn a_pattern_that_goes_over_the_end_of_a_run_has_the_right_positions_on_either_w
         let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
         assert_eq!(ats, ["7.4", "7.5", "8.1"], "{wire}: {heard:?}");
         assert_eq!(told(&heard, "message").last().unwrap().1, "7.5", "it says what it follows");
+    }
+}
+
+/// The same, with a pattern that is kept out of the journal.
+fn restarted_without(pattern: &str) -> World {
+    let mut world = restarted();
+    let mut settings = open_settings();
+    settings.patterns =
+        vec![PatternSettings { pattern: pattern.into(), journal: Some(false), ..PatternSettings::default() }];
+    world.configure(&settings);
+    world
+}
+
+#[test]
+fn a_resume_token_from_before_a_restart_tells_of_the_part_that_no_journal_keeps() {
+    for wire in ["json", "binary"] {
+        let mut world = restarted_without("/b/**");
+        let since = |run: u64, selector: &str| json!({"id": 1, "subscribe": selector, "since": format!("{run:x}.4.0")});
+        let heard = ask(&mut world, wire, &since(RUN, "/**"));
+        let gaps: Vec<_> = heard.iter().filter(|value| value.get("gap").is_some()).collect();
+        let gap = gaps.first().expect("a gap");
+        assert_eq!(
+            (gaps.len(), &gap["gap"], &gap["reason"], &gap["missed"]),
+            (1, &json!("/b/**"), &json!("epoch"), &json!(null))
+        );
+        let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
+        assert_eq!(ats, ["7.4", "7.5", "8.1"], "the token is good for the rest: {heard:?}");
+        let heard = ask(&mut world, wire, &since(RUN, "/a/*"));
+        assert!(told(&heard, "gap").is_empty(), "no subject is in both: {heard:?}");
+        for selector in ["/b/*", "/b/**", "/b/c"] {
+            let publisher = world.connect(0);
+            world.ask(publisher, r#"{"publish":"/b/c","content":1}"#);
+            let heard = ask(&mut world, wire, &since(RUN, selector));
+            assert_eq!(heard[0]["outcome"], "resync", "{wire} {heard:?}");
+            let gap = heard.iter().find(|value| value.get("gap").is_some()).expect("a gap");
+            assert_eq!(
+                (&gap["gap"], &gap["reason"], &gap["missed"]),
+                (&json!(selector), &json!("epoch"), &json!(null))
+            );
+            assert!(!told(&heard, "message").is_empty(), "what was published since follows: {heard:?}");
+        }
+        let run = world.node.lock().unwrap().run();
+        let heard = ask(&mut world, wire, &since(run, "/**"));
+        assert!(told(&heard, "gap").is_empty(), "the same run has lost nothing: {heard:?}");
     }
 }
 

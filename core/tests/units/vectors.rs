@@ -199,7 +199,9 @@ fn compare_notice(case: &Value, object: &Object<'_>) {
                 missed: object.number("missed"),
                 pattern: pattern.as_deref(),
             },
-            None => Push::PatternGap { pattern: &name, reason: reason(&why) },
+            None => {
+                Push::PatternGap { part: &name, pattern: pattern.as_deref().unwrap_or(&name), reason: reason(&why) }
+            }
         }
     } else if object.raw("dropped").is_some() {
         Push::Dropped { selector: &name, count: object.number("count").unwrap_or(0) }

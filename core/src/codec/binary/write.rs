@@ -140,9 +140,9 @@ fn put_small(out: &mut Vec<u8>, push: &Push<'_>) {
             put_string(out, pattern.unwrap_or(""));
         }
         Push::Gap { .. } => put_gap(out, push),
-        Push::PatternGap { pattern, reason } => {
+        Push::PatternGap { part, pattern, reason } => {
             out.extend_from_slice(&[kind::GAP, 0x08, reason_number(reason)]);
-            put_string(out, pattern);
+            put_string(out, part);
             put_string(out, pattern);
         }
         Push::Epochs { subject, epochs, pattern } => {

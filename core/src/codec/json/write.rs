@@ -206,8 +206,8 @@ fn put_notice(out: &mut Vec<u8>, push: &Push<'_>) {
             }
             put_pattern(out, pattern);
         }
-        Push::PatternGap { pattern, reason } => {
-            put_text(out, "{\"gap\":", pattern);
+        Push::PatternGap { part, pattern, reason } => {
+            put_text(out, "{\"gap\":", part);
             put_text(out, ",\"reason\":", reason.name());
             put(out, ",\"missed\":null");
             put_pattern(out, Some(pattern));

@@ -167,6 +167,8 @@ pub struct Kept {
     pub owed_after: u64,
     /// What it was owed up to here is held no longer: it was too much.
     pub floor: u64,
+    /// It is an earlier run's: what no journal keeps is gone.
+    pub is_restored: bool,
 }
 
 /// The connection of a will's draft, nobody's: an outcome that nobody waits for is told to nobody.

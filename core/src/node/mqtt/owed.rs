@@ -170,6 +170,10 @@ impl Node {
         for subscription in kept.subscriptions.iter().filter(owed) {
             let Ok(pattern) = Pattern::parse(&subscription.selector) else { continue };
             let arrival = subscription.arrival;
+            if kept.is_restored && self.policies.unjournaled_within(&pattern).next().is_some() {
+                missed.is_exact = false;
+                missed.ends_session |= self.policy(pattern.text()).ends_session;
+            }
             if self.forgotten.last_of(&pattern, arrival, self.skipped > arrival).is_some() {
                 missed.is_exact = false;
                 missed.ends_session |= self.policy(pattern.text()).ends_session;

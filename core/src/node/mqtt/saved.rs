@@ -176,6 +176,7 @@ impl Node {
             notices: saved.notices,
             owed_after: saved.owed_after,
             floor: 0,
+            is_restored: true,
         };
         let holder = saved.holder.read();
         self.own(&kept, &holder.tenant);

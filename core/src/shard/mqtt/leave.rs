@@ -44,7 +44,17 @@ impl Shard {
         let kept = (session_ms > 0).then(|| {
             let places = in_flight.iter().filter(|packet| packet.needs_message());
             let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
-            Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after, floor: 0 }
+            Kept {
+                subscriptions,
+                in_flight,
+                received,
+                last_packet_id,
+                gaps,
+                notices,
+                owed_after,
+                floor: 0,
+                is_restored: false,
+            }
         });
         node.release(&client_key, connection_id, kept, will, session_ms, self.now);
         let wills = node.take_wills();

@@ -30,7 +30,17 @@ impl Shard {
         let mut node = lock(&self.node);
         let places = in_flight.iter().filter(|packet| packet.needs_message());
         let owed_after = node.before_in_flight(places.map(|packet| (packet.log, packet.sequence)));
-        let kept = Kept { subscriptions, in_flight, received, last_packet_id, gaps, notices, owed_after, floor: 0 };
+        let kept = Kept {
+            subscriptions,
+            in_flight,
+            received,
+            last_packet_id,
+            gaps,
+            notices,
+            owed_after,
+            floor: 0,
+            is_restored: false,
+        };
         node.save_client(&id, connection_id, Some(&kept), session_ms);
     }
 

@@ -11,6 +11,7 @@ mod holder;
 mod overlap;
 mod owed;
 mod publisher;
+mod restored;
 mod room;
 mod shares;
 mod subscriber;
