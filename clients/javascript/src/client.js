@@ -10,7 +10,7 @@ import { Background } from "./background.js";
 import { Bell } from "./bell.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
-import { ClientError, PositionFileHeld, SubscriptionExists } from "./errors.js";
+import { ClientError, GodwitError, SubscriptionExists } from "./errors.js";
 import { callUser, listen, listenToInterest, reasonOf } from "./listening.js";
 import { Message, Published } from "./model.js";
 import { Places } from "./places/places.js";
@@ -319,7 +319,7 @@ export class Client {
       await this.#places?.open((error) => (this.#session.close(error), this.#connection.wake()));
       await this.#stayConnected();
     } catch (error) {
-      if (error instanceof PositionFileHeld) return this.#session.close(error);
+      if (error instanceof GodwitError) return this.#session.close(error); // of the store of positions
       this.#log.error("godwit: internal error in the client", error);
       this.#session.close(new ClientError(`internal error in the client: ${error}`));
     } finally {

@@ -1,13 +1,15 @@
 // The stands of one client's subscriptions, on their way to the user's store and back.
 
 import { NEVER_MS } from "../arguments.js";
-import { PositionFileHeld, StorageUnavailable } from "../errors.js";
+import { ClientError, GodwitError, PositionFileHeld, StorageUnavailable } from "../errors.js";
 import { callUser } from "../listening.js";
 import { ResumePoint } from "../session/resume_point.js";
 
 /** @typedef {import("../connection.js").Log} Log */
 /** @typedef {import("../subscription.js").Subscription} Subscription */
 /** @typedef {import("./store.js").PositionStore} PositionStore */
+
+const SAVE_MS = 10_000; // for one save of a store
 
 /** Saves what has moved, every so often; one save at a time where the store needs time for it. */
 export class Places {
@@ -54,7 +56,7 @@ export class Places {
     } catch (error) {
       this.#isOpen = this.#isOpening = false;
       this.#failure = { error };
-      throw error;
+      throw error instanceof GodwitError ? error : new ClientError(`the store of positions cannot be opened: ${error}`);
     }
   }
 
@@ -90,7 +92,7 @@ export class Places {
       this.#note();
       const saved = this.#store.save?.();
       if (!(saved instanceof Promise)) return this.#saved();
-      this.#saving = saved
+      this.#saving = inTime(saved)
         .then(
           () => this.#saved(),
           (error) => this.#failed(error),
@@ -163,7 +165,17 @@ export class Places {
    * @param {ResumePoint} resumePoint
    */
   #put(selector, resumePoint) {
-    if (resumePoint.isSomewhere) this.#store.set(selector, resumePoint.toJSON());
-    else this.#store.delete?.(selector);
+    const given = resumePoint.isSomewhere ? this.#store.set(selector, resumePoint.toJSON()) : this.#store.delete?.(selector);
+    if (given instanceof Promise) given.catch((error) => this.#failed(error));
   }
+}
+
+/** @param {Promise<unknown>} saved rejects where a store needs too long */
+function inTime(saved) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new ClientError(`the store of positions did not save within ${SAVE_MS} ms`)), SAVE_MS);
+  });
+  return Promise.race([saved, late]).finally(() => clearTimeout(timer));
 }

@@ -4,11 +4,11 @@
 
 /**
  * @typedef {object} PositionStore
- * @property {(selector: string) => SavedResumePoint | undefined} get what was saved last
+ * @property {(selector: string) => SavedResumePoint | null | undefined} get what was saved last: at once, not as a promise
  * @property {(selector: string, saved: SavedResumePoint) => unknown} set keep this
  * @property {(selector: string) => unknown} [delete] forget what was saved: a gap of the whole pattern made it nothing
  * @property {(lost: (error: import("../errors.js").PositionFileHeld) => void, log: Pick<Console, "warn">) => unknown} [open] a client begins to use it; may return a
  *   promise, and what it rejects with ends the client, as does what `lost` is called with
  * @property {() => unknown} [close] a client uses it no longer
- * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call
+ * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call, 10 seconds at most
  */

@@ -2,6 +2,7 @@
 
 import { PositionInvalid } from "../errors.js";
 import { Position } from "../model.js";
+import { isPlainObject, shown } from "../shown.js";
 
 /**
  * @typedef {object} SavedResumePoint what is saved
@@ -82,7 +83,7 @@ export class ResumePoint {
    */
   static fromJSON(saved) {
     if (saved instanceof ResumePoint) return saved;
-    if (saved !== null && typeof saved === "object" && !Array.isArray(saved)) {
+    if (isPlainObject(saved)) {
       const { after = {}, since = null, node = null, recent = 0, whole = true } = /** @type {Record<string, unknown>} */ (saved);
       const isText = [since, node].every((value) => value === null || typeof value === "string");
       if (isText && after !== null && typeof after === "object" && !Array.isArray(after)) {
@@ -94,7 +95,7 @@ export class ResumePoint {
         return new ResumePoint(new Map(places), resumeToken, name, Math.max(0, beyond), whole !== false);
       }
     }
-    throw new PositionInvalid(JSON.stringify(saved) ?? String(saved));
+    throw new PositionInvalid(isPlainObject(saved) ? (JSON.stringify(saved) ?? shown(saved)) : shown(saved));
   }
 }
 

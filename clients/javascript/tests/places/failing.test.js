@@ -118,3 +118,52 @@ test("a request whose client is closed ends at once", LIMITS, async () => {
   await client.close();
   await assert.rejects(request, ClientClosed);
 });
+
+test("a save that never ends holds up nothing for longer than ten seconds", LIMITS, async (t) => {
+  const peer = new Peer();
+  const asked = new Bell();
+  const waiting = asked.wait();
+  const save = () => (asked.ring(), new Promise(() => {}));
+  const client = open(peer, { settings, positions: { get: () => undefined, set: () => {}, save } });
+  peer.append("/a", 1);
+  const subscription = client.subscribe("/a");
+  await take(subscription, 1);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await waiting;
+  const closing = client.close();
+  while (!(await Promise.race([closing.then(() => "closed", () => "refused"), new Promise((resolve) => setImmediate(resolve))]))) t.mock.timers.tick(10_000);
+  await assert.rejects(closing, /did not save within 10000 ms/);
+});
+
+test("a store whose promises reject is told of, and no rejection is left alone", LIMITS, async () => {
+  const [peer, told] = [new Peer(), new Bell()];
+  const waiting = told.wait();
+  const set = async () => {
+    throw new Error("the database is gone");
+  };
+  const client = open(peer, { settings, positions: { get: () => null, set }, onSaveFailed: () => told.ring() });
+  peer.append("/a", 1);
+  const subscription = client.subscribe("/a");
+  await take(subscription, 1);
+  subscription.handled();
+  await waiting;
+  await client.close().catch(() => {});
+});
+
+test("a store that cannot be opened ends the client with its reason", LIMITS, async () => {
+  const lines = [];
+  for (const open_ of [() => Promise.reject(new Error("locked")), () => { throw new Error("locked"); }]) {
+    const client = open(new Peer(), { settings, positions: { get: () => null, set: () => {}, open: open_ }, log: logOf(lines) });
+    await assert.rejects(client.connected(), /store of positions cannot be opened: Error: locked/);
+    await assert.rejects(client.close(), /locked/);
+  }
+  assert.deepEqual(lines, []);
+});
+
+test("what a store gives that is no saved position is refused, a promise too", LIMITS, async () => {
+  for (const given of [Promise.resolve({}), new Map(), [], 5, "7.1"]) {
+    const client = open(new Peer(), { settings, positions: { get: () => given, set: () => {} } });
+    assert.throws(() => client.subscribe("/a"), { name: "PositionInvalid" });
+    await client.close();
+  }
+});

@@ -40,7 +40,8 @@ class SavedPositions:
                 self._failed(error)
             if selector in self._unsaved:
                 return earlier.resume_point or None
-        return ResumePoint.from_json(self._positions[selector]) if selector in self._positions else None
+        saved = self._positions.get(selector)
+        return None if saved is None else ResumePoint.from_json(saved)
 
     def handled(self) -> None:
         """The user is done with every item that was taken."""

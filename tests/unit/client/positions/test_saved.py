@@ -168,3 +168,8 @@ async def test_request_whose_client_is_closed_ends_at_once(peer: Peer, caplog: p
         with pytest.raises(ClientClosed):
             await request
     assert not caplog.records
+
+
+async def test_a_mapping_that_gives_none_has_no_saved_position(peer: Peer) -> None:
+    async with asyncio.timeout(20), Client(peer.url, positions={"/a": None}, settings=QUICK) as client:
+        await client.subscribe("/a").joined()
