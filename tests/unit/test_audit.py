@@ -163,7 +163,7 @@ async def test_an_audit_that_does_not_start_keeps_the_node_from_starting() -> No
 def test_what_is_no_audit_is_refused() -> None:
     for name, why in (
         ("json:loads", "cannot be loaded"),
-        ("no_such", "no entry point"),
+        ("no_such", "not an entry point"),
         ("no.such:X", "ModuleNotFound"),
     ):
         with pytest.raises(ConfigInvalid, match=why):

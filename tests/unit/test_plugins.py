@@ -75,7 +75,7 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("nothing", "no entry point"),
+        ("nothing", "not an entry point"),
         ("no.such:X", "ModuleNotFound"),
         ("json:nothing", "AttributeError"),
         (f"{__name__}:Plain", "not async: take"),

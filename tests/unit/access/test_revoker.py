@@ -33,6 +33,6 @@ async def test_a_name_that_nobody_came_by_is_revoked_with_a_warning() -> None:
     revoker = make((0, 0, 0), [])
     assert (await revoker.revoke(Revocation(identity="ann")))["warning"] == ""
     assert (await revoker.revoke(Revocation(token_id="t1")))["warning"] == ""
-    assert "check its spelling" in (await revoker.revoke(Revocation(identity="amm")))["warning"]
+    assert "check the spelling" in (await revoker.revoke(Revocation(identity="amm")))["warning"]
     with pytest.raises(ValueError, match="in the past"):
         await revoker.revoke(Revocation(identity="ann", until_ms=1))

@@ -39,11 +39,11 @@ async def test_revoke_lists_and_lifts(node: testing.RunningNode) -> None:
     assert nobody in await run(revoke, *admin, "--token-id", "t1", "--until", "99999999999999")
     listed = await run(revoke, *admin, "--list")
     assert '"identity": "ann"' in listed and '"until_ms": 99999999999999' in listed
-    with pytest.raises(NodeFailed, match="no such revocation"):
+    with pytest.raises(NodeFailed, match="the revocation does not exist"):
         await run(revoke, *admin, "--identity", "ann", "--undo")
     assert await run(revoke, *admin, "--identity", "ann", "--tenant", "acme", "--undo") == "lifted\n"
     assert '"identity"' not in await run(revoke, *admin, "--list")
-    with pytest.raises(NodeFailed, match="no such revocation"):
+    with pytest.raises(NodeFailed, match="the revocation does not exist"):
         await run(revoke, *admin, "--identity", "ann", "--undo")
     with pytest.raises(AssertionError, match="either --identity or --token-id"):
         await run(revoke, *admin)
@@ -70,7 +70,7 @@ async def test_an_end_that_cannot_be_meant_is_refused(node: testing.RunningNode,
 async def test_purge_says_how_much_and_refuses_what_is_not_there(node: testing.RunningNode) -> None:
     node.node.engine.publish_many([Draft("/a", b"1")])
     assert await run(purge, "--admin", node.admin_url, "/a") == "gone: 1 message of /a\n"
-    for subject, why in (("/a", "no such subject"), ("a", "subject")):
+    for subject, why in (("/a", "the subject does not exist"), ("a", "subject")):
         with pytest.raises(NodeFailed, match=why):
             await run(purge, "--admin", node.admin_url, subject)
 

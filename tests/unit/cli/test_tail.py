@@ -61,7 +61,7 @@ def test_a_stand_is_a_resume_token_positions_by_subject_or_one_position() -> Non
         ("/a/**", None, ("7.1",), "must be SUBJECT=POSITION"),
         ("/a", None, ("7",), "is not a valid position"),
         ("/a", None, ("2026-11-26",), "is not a valid position"),
-        ("/a", "a1.2.3", (), "is for a pattern"),
+        ("/a", "a1.2.3", (), "is for patterns"),
     ],
 )
 def test_what_is_no_stand_is_refused(pattern: str, since: str | None, after: tuple[str, ...], why: str) -> None:

@@ -95,7 +95,7 @@ test("a refusal of somebody between, which is no node's, is a connection that fa
 test("what answers something else to an empty array of publishes is no node", LIMITS, async () => {
   const { say, ended } = open("poll", () => answer(200, "<html>welcome</html>"));
   say({ id: 1, connect: {} });
-  assert.match((await ended()).reason, /no node/);
+  assert.match((await ended()).reason, /not a Godwit node/);
 });
 
 for (const way of /** @type {const} */ (["sse", "poll"])) {

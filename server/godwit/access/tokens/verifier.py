@@ -115,7 +115,7 @@ def _word(error: Exception, issuer: IssuerConfig) -> str:
             return "the token is for an audience (aud), and none is configured for its issuer"
         case jwt.InvalidIssuerError() | jwt.InvalidIssuedAtError() | InvalidSubjectError() | InvalidJTIError():
             return "one of the token's claims iss, sub, iat and jti has the wrong type"
-    return "the token is damaged, or its claim exp or nbf is not a number of seconds"
+    return "the token is damaged, or one of its claims exp and nbf is not a number of seconds"
 
 
 def _decode(token: str, algorithm: str, material: Any, issuer: IssuerConfig) -> dict[str, Any]:
