@@ -31,7 +31,7 @@ def test_figures_survive_being_kept() -> None:
 def test_foreign_figures_are_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(MachineInvalid, match=said):
         read_machine({**MACHINE.describe(), **changed})
-    with pytest.raises(MachineInvalid, match="no JSON object"):
+    with pytest.raises(MachineInvalid, match="not a JSON object"):
         read_machine([])
 
 

@@ -26,7 +26,7 @@ def test_flags_stand_above_the_file() -> None:
     ("document", "said"),
     [
         ({"workload": {"conections": 1}}, "did you mean connections"),
-        ({"teapot": {}}, "is no table"),
+        ({"teapot": {}}, "is not a table"),
         ({"workload": {"connections": 0}}, "must be 1 to"),
         ({"workload": {"connections": 1.5}}, "whole number"),
         ({"workload": {"messages_per_second": "many"}}, "must be a number"),
