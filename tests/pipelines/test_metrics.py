@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import urllib.request
 from pathlib import Path
@@ -60,6 +61,15 @@ def test_rounds_say_what_they_found(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_ends_a_job_before_it_begins(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Figures(tmp_path / "none" / "metrics.txt")
+
+
+def test_what_is_not_a_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):
+        with pytest.raises(ConfigInvalid, match="not a regular file"):
+            Figures(path)
+    assert pipe.is_fifo()
 
 
 def test_a_file_that_can_no_longer_be_written_is_reported_once(tmp_path: Path) -> None:

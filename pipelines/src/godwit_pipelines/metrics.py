@@ -70,6 +70,7 @@ class Figures(StreamingQueryListener):
         """Is told once where the file can no longer be written."""
         self.has_failed = False
         if file is not None:
+            check_file(file)
             self._replace(file)  # raises before a job has begun
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
@@ -147,6 +148,12 @@ class Figures(StreamingQueryListener):
         fresh = file.with_name(f".{file.name}.{os.getpid()}")
         fresh.write_text(self.text(), "utf-8")
         fresh.replace(file)
+
+
+def check_file(file: Path) -> None:
+    """Raises ConfigInvalid for a folder or a device: a file is put in its place after every batch, also in that of /dev/null."""
+    if file.exists() and not file.is_file():
+        raise ConfigInvalid("metrics.file", str(file), "is not a regular file")
 
 
 def _lines(families: Mapping[str, tuple[str, str]], label: str, told: Mapping[str, dict[str, float]]) -> Iterator[str]:
