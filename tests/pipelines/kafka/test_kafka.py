@@ -11,6 +11,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +21,8 @@ from pyspark.sql import functions as F
 from godwit_pipelines.cluster import free_port
 from godwit_pipelines.errors import KafkaFailed
 from godwit_pipelines.lake import Lake
+from godwit_pipelines.settings import KafkaSettings
+from godwit_pipelines.source import kafka
 from godwit_pipelines.source.columns import stream_columns
 from godwit_pipelines.source.kafka import from_records, is_subject
 from tests.pipelines.conftest import ROOT
@@ -60,6 +64,29 @@ while client.listTopics().names().get().contains("rooms"):
     time.sleep(0.1)
 """
 
+ABORTED = """
+import sys
+from godwit_pipelines.session import build_session
+from godwit_pipelines.settings import SparkSettings
+from godwit_pipelines.source.kafka import connector_jars
+spark = build_session(SparkSettings(master="local[1]"), life="once", extra={"spark.jars": connector_jars(sys.argv[1])})
+clients = spark._jvm.org.apache.kafka.clients.producer
+properties = spark._jvm.java.util.Properties()
+properties.put("bootstrap.servers", sys.argv[2])
+properties.put("transactional.id", "aborted")
+for side in ("key", "value"):
+    properties.put(side + ".serializer", "org.apache.kafka.common.serialization.StringSerializer")
+producer = clients.KafkaProducer(properties)
+producer.initTransactions()
+for number in (-1, -2):
+    producer.beginTransaction()
+    for partition in range(3):
+        record = clients.ProducerRecord("rooms", partition, "room/0", str(number))
+        producer.send(record).get()
+    producer.commitTransaction() if number == -2 else producer.abortTransaction()
+producer.close()
+"""
+
 
 def test_records_become_messages_by_key_and_headers(spark: SparkSession) -> None:
     headers = [("godwit-publisher", b"first"), ("godwit-publisher", b"eva"), ("godwit-kind", b"json"), ("other", b"x")]
@@ -93,6 +120,31 @@ def test_a_record_that_makes_no_message_is_one_with_a_fault(
     found = from_records(spark.createDataFrame(rows, RECORD)).orderBy("journal_offset").toArrow().to_pylist()
     assert [str(row["fault"]).split(":")[0] for row in found] == [fault, "None"]
     assert (found[0]["node"], found[0]["journal_offset"], found[0]["content"]) == ("rooms/0", 1, b"\xff")
+
+
+def test_records_of_transactions_that_were_not_committed_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Asked(Exception):
+        pass
+
+    class Reader(dict[str, str]):
+        def format(self, _: str) -> Reader:
+            return self
+
+        def option(self, name: str, value: str) -> Reader:
+            self[name] = value
+            return self
+
+        def load(self) -> None:
+            raise Asked
+
+    monkeypatch.setattr(kafka, "reach", lambda _: None)
+    settings = KafkaSettings(servers="127.0.0.1:9", topics=("rooms",))
+    for is_stream in (True, False):
+        reader = Reader()
+        spark: Any = SimpleNamespace(read=reader, readStream=reader)
+        with pytest.raises(Asked):
+            kafka.kafka_messages(spark, settings, {}, is_stream=is_stream)
+        assert reader["kafka.isolation.level"] == "read_committed"
 
 
 def test_columns_know_the_subjects_that_nodes_take(spark: SparkSession) -> None:
@@ -184,13 +236,17 @@ def test_a_topic_lands_once_over_restarts_and_a_lost_checkpoint(tmp_path: Path, 
         bad = times + 1  # each time's last record has a key that is no text
         assert (landed.count(), landed.select(number).distinct().count(), wrong) == (next - bad, next - bad, 0)
         assert (refused.count(), refused.where("fault like 'subject: %'").count()) == (bad, bad)
+    subprocess.run([sys.executable, "-c", ABORTED, str(jars), broker], check=True, timeout=300)
+    assert run(*words, log=tmp_path / "log") == 0, (tmp_path / "log").read_text()
+    values = [row[0] for row in lake.read("bronze.messages").where(number < 0).select(number).collect()]
+    assert values == [-2] * 3, "what a producer took back was never published"
     subprocess.run([sys.executable, "-c", REMOVER, str(jars), broker], check=True, timeout=300)
     subprocess.run([sys.executable, "-c", WRITER, str(jars), broker, "10000", "14000"], check=True, timeout=300)
     assert run(*words, log=tmp_path / "log") == 0, (tmp_path / "log").read_text()
-    assert "land-kafka: rooms was made again" in " ".join((tmp_path / "log").read_text().split())
+    assert "land-kafka: rooms was recreated" in " ".join((tmp_path / "log").read_text().split())
     anew = lake.read("bronze.messages").where("cast(cast(content as string) as long) >= 10000")
     assert anew.count() == anew.select("node", "run", "journal_offset").distinct().count() == 3999
-    assert lake.read("bronze.messages").count() == 2600 - 3 + 3999
+    assert lake.read("bronze.messages").count() == 2600 - 3 + 3 + 3999
     assert lake.read("bronze.messages").select("run").distinct().count() == 2
     assert run(*words, "--set", "kafka.topics=halls", log=tmp_path / "log") == KafkaFailed.exit_code
     assert "check its name in kafka.topics" in (tmp_path / "log").read_text()
