@@ -153,6 +153,51 @@ async def test_kill_9_loses_nothing_and_every_duplicate_is_flagged(tmp_path: Pat
     assert len(names) >= kills and max(unflagged.values()) == 1
 
 
+async def test_a_send_to_a_group_that_is_killed_on_its_way_reaches_everybody(tmp_path: Path) -> None:
+    """The cursor of a job moves with the intents of its page, so a restart passes over nobody."""
+    taken: Counter[str] = Counter()
+    unflagged: Counter[str] = Counter()
+    arrived = asyncio.Event()
+    count, kills = 300, 3
+    more = {"dispatch_limits.page_receivers_max": 25, "dispatch_limits.webhook_sends_max": 8}
+
+    async def take(request: web.Request) -> web.Response:
+        event = await request.json()
+        taken[event["subject"]] += 1
+        unflagged[event["subject"]] += not event.get("possibleduplicate", False)
+        arrived.set()
+        return web.Response()
+
+    async def put_all(both: Running, url: str) -> None:
+        await both.api("PUT", "/v1/groups/news")
+        address = {"id": "w", "channel": "webhook", "value": url}
+        receivers = [json.dumps({"id": f"r{number}", "addresses": [address]}) for number in range(count)]
+        assert (await both.api("POST", "/v1/receivers/import", "\n".join(receivers).encode()))[1]["lines"] == count
+        lines = [json.dumps({"receiver": f"r{number}"}) for number in range(count)]
+        assert (await both.api("POST", "/v1/groups/news/import?version=1", "\n".join(lines).encode()))[0] == 200
+        assert (await both.api("PUT", "/v1/groups/news/version", {"version": 1}))[0] == 200
+        body = {"to": {"group": "news"}, "content": {"title": "x"}}
+        assert (await both.api("PUT", "/v1/notifications/n1", body))[0] == 202
+
+    async with asyncio.timeout(DEADLINE_S), endpoint(take) as url:
+        for number in range(kills):
+            async with served(tmp_path, more=more) as (process, both):
+                if not number:
+                    await put_all(both, url)
+                until = len(taken) + count // 5
+                while len(taken) < until:
+                    arrived.clear()
+                    await arrived.wait()
+                process.kill()
+                await process.wait()
+        assert len(taken) < count, "it was killed on its way"
+        async with served(tmp_path, more=more) as (_, both):
+            while (told := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != "settled":
+                pass
+    assert told["counts"] == {"inbox": {"sent": count}, "webhook": {"sent": count}}
+    assert len(taken) == count and max(unflagged.values()) == 1
+
+
 async def test_dispatch_runs_without_a_node_makes_keys_and_ends_in_order(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
 

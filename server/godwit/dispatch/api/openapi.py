@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -90,6 +91,7 @@ def list_queries(request: Request) -> Collection[str] | None:
     return QUERIES.get((request.method, path), ()) if path.startswith("/v1/") else None
 
 
+@cache
 def show_path(canonical: str) -> str:
     """A route's path without the patterns of its parts."""
     return re.sub(r"\{(\w+):[^}]*\}", r"{\1}", canonical)
