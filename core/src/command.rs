@@ -287,6 +287,11 @@ pub enum Push<'a> {
         selector: &'a str,
         has_subscribers: bool,
     },
+    /// A watch's state is told from here on, or has been told completely.
+    InterestState {
+        pattern: &'a str,
+        is_complete: bool,
+    },
     TokenExpiring {
         in_ms: u64,
     },

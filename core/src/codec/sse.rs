@@ -47,6 +47,7 @@ const fn name(push: &Push<'_>) -> &'static str {
         Push::Dropped { .. } => "dropped",
         Push::Ended { .. } => "ended",
         Push::Interest { .. } => "interest",
+        Push::InterestState { .. } => "interest_state",
         _ => "notice",
     }
 }

@@ -145,13 +145,16 @@ impl Shard {
         let WatchProgress::State(done) = &watch.stand else { return };
         let next = held.interest_state(&watch.pattern, done.as_deref(), STATE_ROWS, &mut rows);
         drop(held);
-        watch.stand = next.map_or(WatchProgress::Current, |selector| WatchProgress::State(Some(selector)));
+        let pattern = watch.pattern.text();
+        let begin = done.is_none().then_some(Push::InterestState { pattern, is_complete: false });
+        let end = next.is_none().then_some(Push::InterestState { pattern, is_complete: true });
+        let rows = rows.iter().map(|selector| Push::Interest { selector, has_subscribers: true });
         if let Some(connection) = self.connections.get_mut(socket) {
-            for selector in &rows {
-                let push = Push::Interest { selector, has_subscribers: true };
+            for push in begin.into_iter().chain(rows).chain(end) {
                 codec::push(connection.wire, &mut connection.private, &push);
             }
         }
+        watch.stand = next.map_or(WatchProgress::Current, |selector| WatchProgress::State(Some(selector)));
         self.make_ready(socket);
     }
 }

@@ -1,5 +1,7 @@
 //! Sessions and joins through a whole node of values: what a client asks and what it is told, point by point.
 
+use std::collections::BTreeSet;
+
 use crate::world::{World, open_settings};
 use godwit_core::report::{Order, Report};
 use serde_json::{Value, json};
@@ -239,7 +241,9 @@ fn interest_is_told_as_state_then_changes() {
     world.ask(reader, r#"{"id":1,"subscribe":"/o/a"}"#);
     let heard = world.ask(publisher, r#"{"id":1,"watch":"/o/**"}"#);
     assert_eq!(heard[0]["ok"], "watching");
-    assert_eq!((&heard[1]["interest"], &heard[1]["subscribers"]), (&json!("/o/a"), &json!(true)));
+    assert_eq!(heard[1], json!({"interest_state": "/o/**", "complete": false}));
+    assert_eq!((&heard[2]["interest"], &heard[2]["subscribers"]), (&json!("/o/a"), &json!(true)));
+    assert_eq!(heard[3], json!({"interest_state": "/o/**", "complete": true}));
     world.ask(reader, r#"{"id":2,"subscribe":"/o/*"}"#);
     world.ask(reader, r#"{"id":3,"unsubscribe":"/o/a"}"#);
     world.settle();
@@ -251,6 +255,54 @@ fn interest_is_told_as_state_then_changes() {
     }
     let heard = world.heard(publisher);
     assert!(heard.iter().any(|m| m["interest"] == "/o/a" && m["subscribers"] == false), "{heard:?}");
+}
+
+/// Who listens, as a client knows it that reads all this.
+fn fold_interest(known: &mut BTreeSet<String>, heard: &[Value]) {
+    let mut unconfirmed = BTreeSet::new();
+    for push in heard {
+        if let Some(selector) = push["interest"].as_str() {
+            unconfirmed.remove(selector);
+            if push["subscribers"] == true {
+                known.insert(selector.to_owned());
+            } else {
+                known.remove(selector);
+            }
+        } else if push["interest_state"].is_string() {
+            if push["complete"] == true {
+                known.retain(|selector| !unconfirmed.contains(selector));
+            } else {
+                unconfirmed.clone_from(known);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_watcher_that_falls_behind_learns_who_left_meanwhile() {
+    let mut settings = open_settings();
+    settings.limits.reply_buffer_bytes_max = 200;
+    let mut world = World::new(settings, 1, true);
+    let (watcher, reader) = (world.connect(0), world.connect(0));
+    world.ask(reader, r#"{"id":1,"subscribe":"/o/left"}"#);
+    let mut known = BTreeSet::new();
+    fold_interest(&mut known, &world.ask(watcher, r#"{"id":1,"watch":"/o/**"}"#));
+    assert_eq!(known, BTreeSet::from(["/o/left".to_owned()]));
+    world.socket(watcher).room = 0;
+    for number in 0..600 {
+        world.ask(reader, &json!({"id": 2, "subscribe": format!("/o/{number}")}).to_string());
+    }
+    world.ask(reader, r#"{"id":3,"unsubscribe":"/o/left"}"#);
+    for _ in 0..40 {
+        world.advance(250);
+        world.turn_all();
+    }
+    world.give_room(watcher, usize::MAX / 2);
+    world.settle();
+    let heard = world.heard(watcher);
+    fold_interest(&mut known, &heard);
+    assert_eq!(known, (0..600).map(|number| format!("/o/{number}")).collect());
+    assert_eq!(heard.last(), Some(&json!({"interest_state": "/o/**", "complete": true})));
 }
 
 #[test]

@@ -186,8 +186,9 @@ fn compare_message(case: &Value, object: &Object<'_>) {
 fn compare_notice(case: &Value, object: &Object<'_>) {
     let pattern = object.text("pattern");
     let named = |key| object.must(key);
-    let name =
-        ["gap", "epochs", "dropped", "resume_token", "interest", "ended"].into_iter().find_map(|key| object.text(key));
+    let name = ["gap", "epochs", "dropped", "resume_token", "interest", "interest_state", "ended"]
+        .into_iter()
+        .find_map(|key| object.text(key));
     let (name, why) = (name.unwrap_or_default(), object.text("reason").unwrap_or_default());
     let push = if object.raw("gap").is_some() {
         match object.position("at") {
@@ -214,6 +215,8 @@ fn compare_notice(case: &Value, object: &Object<'_>) {
         Push::ResumeToken { resume_token, pattern: pattern.as_deref().unwrap_or("") }
     } else if object.raw("interest").is_some() {
         Push::Interest { selector: &name, has_subscribers: object.is_true("subscribers") }
+    } else if object.raw("interest_state").is_some() {
+        Push::InterestState { pattern: &name, is_complete: object.is_true("complete") }
     } else if object.raw("ended").is_some() {
         Push::Ended { selector: &name, code: code(object), reason: &why }
     } else if named("notice") == "draining" {

@@ -19,7 +19,7 @@ from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
 from .backoff import WISH_MS_MAX, Backoff, Faults, wish_of, words_of
 from .codec.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
-from .codec.push import Ended, Epochs, Marked, Notice, Told
+from .codec.push import Ended, Epochs, InterestState, Marked, Notice, Told
 from .codec.reply import Refusal, Reply
 from .errors import ClientClosed
 from .items import Dropped
@@ -183,8 +183,6 @@ class Session:
             return "the server is draining"
         if self.is_welcome:
             self._move_handover()
-            for watching in self.watches.values():
-                watching.tick(now)
             for subscribing in self.subscriptions.to_ask_again(now):
                 self._ask(subscribing)
             for subscribing in self.subscriptions.to_resume(now):
@@ -272,6 +270,9 @@ class Session:
             case Interest():
                 for watching in self.watches.values():
                     watching.told(push)
+            case InterestState():
+                if (told := self.watches.get(push.selector)) is not None:
+                    told.state_told(is_complete=push.is_complete)
             case Notice():
                 self._noticed(push)
             case Message():
@@ -360,8 +361,6 @@ class Session:
             if isinstance(answer, Refusal):
                 self.watches.pop(watching.selector, None)
                 watching.end(_refused(answer))
-            else:
-                watching.asked(self._now)
 
         self._command(watching.ask, answered)
 

@@ -1,7 +1,7 @@
 """One watch: the last known interest of each selector, and the changes its reader has not seen.
 
-Interest is a state: when the reader is behind, only the latest word on each selector waits. A new connection tells
-the state first, in which those who left meanwhile do not appear: who is not told again soon has gone.
+Interest is a state: when the reader is behind, only the latest word on each selector waits. The server tells the state
+between two marks, on each connection and to a client that fell behind: who is not told again between them has gone.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Callable
 from ..errors import GodwitError
 from ..model import Interest
 from .codec.command import Watch
-
-STATE_MS = 1_000  # within this after the answer the whole state has been told
 
 
 class Watching:
@@ -25,24 +23,20 @@ class Watching:
         self.wake: Callable[[], None] = lambda: None
         self._known: set[str] = set()  # selectors that the reader was told have subscribers
         self._changes: dict[str, bool] = {}
-        self._unconfirmed: set[str] = set()  # were told on an earlier connection only
-        self._asked_at: int | None = None
+        self._unconfirmed: set[str] = set()  # were told before the state that is being told
 
     def ask(self, id: int) -> Watch:
-        self._unconfirmed = {selector for selector in self._known if self._changes.get(selector, True)}
-        self._unconfirmed.update(selector for selector, listens in self._changes.items() if listens)
-        self._asked_at = None
         return Watch(id, self.selector)
 
-    def asked(self, now: int) -> None:
-        """The server watches from now on; the state follows."""
-        self._asked_at = now
-
-    def tick(self, now: int) -> None:
-        if self._unconfirmed and self._asked_at is not None and now - self._asked_at >= STATE_MS:
+    def state_told(self, *, is_complete: bool) -> None:
+        """The server begins to tell the state, or has told it completely."""
+        if is_complete:
             gone, self._unconfirmed = self._unconfirmed, set()
             for selector in gone:
                 self.told(Interest(selector, False))
+        else:
+            self._unconfirmed = {selector for selector in self._known if self._changes.get(selector, True)}
+            self._unconfirmed.update(selector for selector, listens in self._changes.items() if listens)
 
     def told(self, interest: Interest) -> None:
         if not meets(self.selector, interest.subject):

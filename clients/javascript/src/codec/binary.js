@@ -185,6 +185,7 @@ const READ = new Map([
   [0x07, (reader) => ({ type: "notice", name: "draining", inMs: null, reconnectAfterMs: reader.varint() })],
   [0x08, (reader) => readEnded(reader)],
   [0x09, (reader) => readEpochs(reader)],
+  [0x0a, (reader) => readInterestState(reader)],
   [0x20, readConnected],
   [0x21, readSubscribed],
   [0x22, done("unsubscribed")],
@@ -199,6 +200,15 @@ const READ = new Map([
 function readCounted(reader) {
   const count = reader.varint();
   return new Dropped(reader.string(), count);
+}
+
+/**
+ * @param {Reader} reader
+ * @returns {import("./push.js").InterestState}
+ */
+function readInterestState(reader) {
+  const isComplete = reader.byte() !== 0;
+  return { type: "interest_state", selector: reader.string(), isComplete };
 }
 
 /** @param {Reader} reader */

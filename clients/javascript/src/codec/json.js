@@ -166,6 +166,8 @@ function readRarer(read) {
   if (dropped !== null) return new Dropped(dropped, numberIn(read, "count") ?? 0);
   const interest = textIn(read, "interest");
   if (interest !== null) return new Interest(interest, flagIn(read, "subscribers"));
+  const selector = textIn(read, "interest_state");
+  if (selector !== null) return { type: "interest_state", selector, isComplete: flagIn(read, "complete") };
   const name = textIn(read, "notice");
   if (name === null) return null;
   return { type: "notice", name, inMs: numberIn(read, "in_ms"), reconnectAfterMs: numberIn(read, "reconnect_after_ms") };

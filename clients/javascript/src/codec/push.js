@@ -53,12 +53,16 @@ export function replyOf(id, ok, fields) {
  * @typedef {{ type: "notice", name: string, inMs: number | null, reconnectAfterMs: number | null }} Notice
  *   something is about to happen: token_expiring (inMs), draining (reconnectAfterMs)
  */
+/**
+ * @typedef {{ type: "interest_state", selector: string, isComplete: boolean }} InterestState
+ *   the state of a watch is told from here on, or has been told completely
+ */
 
 /** @typedef {import("../model.js").Message} Message */
 /** @typedef {import("../model.js").Gap} Gap */
 /** @typedef {import("../model.js").Dropped} Dropped */
 /** @typedef {import("../model.js").Interest} Interest */
-/** @typedef {Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice} Told whatever a frame can hold */
+/** @typedef {Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | InterestState | Ended | Notice} Told whatever a frame can hold */
 
 /** @type {readonly Outcome[]} */
 export const OUTCOMES = ["snapshot", "recovered", "history", "live", "resync"];

@@ -54,7 +54,7 @@ export class Session {
   frames = new SentFrames();
   subscriptions = new Subscriptions();
   #asking = new Asking();
-  watches = new Watches(this.#asking, () => this.#now);
+  watches = new Watches(this.#asking);
   #canRenew;
   #now = 0;
   #openedAt = 0;
@@ -218,7 +218,6 @@ export class Session {
     if (this.phase === "draining" && isDue && this.publishes.inFlight === 0) return "the server is draining";
     if (!this.isWelcome) return null;
     this.#moveHandover();
-    this.watches.tick(now);
     for (const subscribing of this.subscriptions.toAskAgain(now)) this.#ask(subscribing);
     for (const subscribing of this.subscriptions.toResume(now)) this.takeUp(subscribing, now);
     const health = this.liveness.judge(now);
@@ -311,6 +310,7 @@ export class Session {
         this.#answered(push);
         break;
       case "interest":
+      case "interest_state":
         this.watches.told(push);
         break;
       case "notice":

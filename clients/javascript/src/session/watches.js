@@ -12,15 +12,10 @@ export class Watches {
   /** @type {Map<string, Watching>} */
   #table = new Map();
   #asking;
-  #now;
 
-  /**
-   * @param {Asking} asking
-   * @param {() => number} now
-   */
-  constructor(asking, now) {
+  /** @param {Asking} asking */
+  constructor(asking) {
     this.#asking = asking;
-    this.#now = now;
   }
 
   get size() {
@@ -60,25 +55,19 @@ export class Watches {
     this.#asking.ask(
       (id) => watching.ask(id),
       (answer) => {
-        if (answer.type === "reply") {
-          watching.asked(this.#now());
-        } else if (this.#table.get(watching.selector) === watching) {
-          this.#table.delete(watching.selector);
-          watching.end(CommandRefused.of(answer));
-        }
+        if (answer.type === "reply" || this.#table.get(watching.selector) !== watching) return;
+        this.#table.delete(watching.selector);
+        watching.end(CommandRefused.of(answer));
       },
     );
   }
 
-  /** @param {Interest} interest */
-  told(interest) {
-    for (const watching of this.#table.values()) watching.told(interest);
+  /** @param {Interest | import("../codec/push.js").InterestState} push */
+  told(push) {
+    if (push.type === "interest_state") this.#table.get(push.selector)?.stateTold(push.isComplete);
+    else for (const watching of this.#table.values()) watching.told(push);
   }
 
-  /** @param {number} now */
-  tick(now) {
-    for (const watching of this.#table.values()) watching.tick(now);
-  }
 
   /** @param {GodwitError | null} error */
   end(error) {

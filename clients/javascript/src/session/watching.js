@@ -1,13 +1,11 @@
 // One watch: the last known interest of each selector, and the changes its reader has not seen.
 //
-// Interest is a state: when the reader is behind, only the latest word on each selector waits. A new connection tells the
-// state first, in which those who left meanwhile do not appear: who is not told again soon has gone.
+// Interest is a state: when the reader is behind, only the latest word on each selector waits. The server tells the state
+// between two marks, on each connection and to a client that fell behind: who is not told again between them has gone.
 
 import { Interest } from "../model.js";
 
 /** @typedef {import("../errors.js").GodwitError} GodwitError */
-
-export const STATE_MS = 1_000; // within this after the answer the whole state has been told
 
 /** The pure part of a watch; `wake` is called when there is something new. */
 export class Watching {
@@ -19,10 +17,8 @@ export class Watching {
   #known = new Set();
   /** @type {Map<string, boolean>} */
   #changes = new Map();
-  /** @type {Set<string>} were told on an earlier connection only */
+  /** @type {Set<string>} were told before the state that is being told */
   #unconfirmed = new Set();
-  /** @type {number | null} */
-  #askedAt = null;
 
   /** @param {string} selector */
   constructor(selector) {
@@ -34,26 +30,22 @@ export class Watching {
    * @returns {import("../codec/command.js").Named}
    */
   ask(id) {
-    this.#unconfirmed = new Set([...this.#known].filter((selector) => this.#changes.get(selector) ?? true));
-    for (const [selector, listens] of this.#changes) if (listens) this.#unconfirmed.add(selector);
-    this.#askedAt = null;
     return { verb: "watch", id, selector: this.selector };
   }
 
   /**
-   * The server watches from now on; the state follows.
-   * @param {number} now
+   * The server begins to tell the state, or has told it completely.
+   * @param {boolean} isComplete
    */
-  asked(now) {
-    this.#askedAt = now;
-  }
-
-  /** @param {number} now */
-  tick(now) {
-    if (this.#unconfirmed.size === 0 || this.#askedAt === null || now - this.#askedAt < STATE_MS) return;
-    const gone = this.#unconfirmed;
+  stateTold(isComplete) {
+    const before = this.#unconfirmed;
     this.#unconfirmed = new Set();
-    for (const selector of gone) this.told(new Interest(selector, false));
+    if (isComplete) {
+      for (const selector of before) this.told(new Interest(selector, false));
+      return;
+    }
+    this.#unconfirmed = new Set([...this.#known].filter((selector) => this.#changes.get(selector) ?? true));
+    for (const [selector, listens] of this.#changes) if (listens) this.#unconfirmed.add(selector);
   }
 
   /** @param {Interest} interest */

@@ -10,7 +10,7 @@ import { Budget, ItemQueue } from "../../src/session/item_queue.js";
 import { ServerList, shownAddress } from "../../src/session/servers.js";
 import { settingsOf } from "../../src/session/settings.js";
 import { PositionTracker } from "../../src/session/position_tracker.js";
-import { STATE_MS, Watching, meets } from "../../src/session/watching.js";
+import { Watching, meets } from "../../src/session/watching.js";
 import { messageOf } from "./model_node.js";
 
 describe("back-off", () => {
@@ -201,17 +201,28 @@ describe("a watch", () => {
     assert.deepEqual(taken(watching), []);
   });
 
-  test("who is not told again on a new connection has gone", () => {
+  test("who is not told again between the marks of a state has gone", () => {
     const watching = new Watching("/a/**");
     for (const subject of ["/a/1", "/a/2"]) watching.told(new Interest(subject, true));
     taken(watching);
     watching.ask(9);
-    watching.asked(100);
+    watching.stateTold(false);
     watching.told(new Interest("/a/2", true));
-    watching.tick(99 + STATE_MS);
     assert.deepEqual(taken(watching), []);
-    watching.tick(100 + STATE_MS);
+    watching.stateTold(true);
     assert.deepEqual(taken(watching), [["/a/1", false]]);
+    watching.stateTold(true);
+    assert.deepEqual(taken(watching), []);
+  });
+
+  test("a state that is cut off says nobody gone", () => {
+    const watching = new Watching("/a/**");
+    watching.told(new Interest("/a/1", true));
+    watching.stateTold(false);
+    watching.stateTold(false); // of another connection
+    for (const subject of ["/a/2", "/a/1"]) watching.told(new Interest(subject, true));
+    watching.stateTold(true);
+    assert.deepEqual(taken(watching).sort(), [["/a/1", true], ["/a/2", true]]);
   });
 
   test("two selectors meet where some subject is taken by both", () => {

@@ -19,6 +19,7 @@ mod kind {
     pub(super) const DRAINING: u8 = 0x07;
     pub(super) const ENDED: u8 = 0x08;
     pub(super) const EPOCHS: u8 = 0x09;
+    pub(super) const INTEREST_STATE: u8 = 0x0a;
 
     pub(super) const CONNECTED: u8 = 0x20;
     pub(super) const SUBSCRIBED: u8 = 0x21;

@@ -166,6 +166,10 @@ fn put_small(out: &mut Vec<u8>, push: &Push<'_>) {
             out.extend_from_slice(&[kind::INTEREST, u8::from(has_subscribers)]);
             put_string(out, selector);
         }
+        Push::InterestState { pattern, is_complete } => {
+            out.extend_from_slice(&[kind::INTEREST_STATE, u8::from(is_complete)]);
+            put_string(out, pattern);
+        }
         Push::TokenExpiring { in_ms } => {
             out.push(kind::TOKEN_EXPIRING);
             put(out, in_ms);

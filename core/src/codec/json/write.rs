@@ -228,6 +228,10 @@ fn put_notice(out: &mut Vec<u8>, push: &Push<'_>) {
             put_text(out, "{\"interest\":", selector);
             put(out, if has_subscribers { ",\"subscribers\":true" } else { ",\"subscribers\":false" });
         }
+        Push::InterestState { pattern, is_complete } => {
+            put_text(out, "{\"interest_state\":", pattern);
+            put(out, if is_complete { ",\"complete\":true" } else { ",\"complete\":false" });
+        }
         Push::TokenExpiring { in_ms } => {
             put(out, "{\"notice\":\"token_expiring\",\"in_ms\":");
             put_number(out, in_ms);

@@ -30,7 +30,7 @@ fn hear(world: &mut World, place: Place) -> Vec<Event> {
 /// Kind of event, and what it is of.
 fn brief(events: &[Event]) -> Vec<String> {
     let name = |data: &Value| {
-        let names = ["message", "subject", "gap", "interest", "name"];
+        let names = ["message", "subject", "gap", "interest", "interest_state", "name"];
         names.iter().find_map(|name| data.get(name)?.as_str()).unwrap_or("").to_owned()
     };
     events
@@ -69,6 +69,8 @@ fn one_stream_carries_subscriptions_and_watches_each_with_its_own_options() {
     heard.sort();
     let expected = [
         "interest /a",
+        "interest_state /a",
+        "interest_state /a",
         "message /a",
         "message /a",
         "message /b",

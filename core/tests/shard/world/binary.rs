@@ -85,6 +85,10 @@ impl Numbers {
                 found.insert("subscribers".into(), json!(bytes.byte() == 1));
                 found.insert("interest".into(), json!(bytes.string()));
             }
+            0x0a => {
+                found.insert("complete".into(), json!(bytes.byte() == 1));
+                found.insert("interest_state".into(), json!(bytes.string()));
+            }
             0x20..=0x26 => reply(first, &mut found, bytes),
             0x2f => panic!("an error: {:?}", String::from_utf8_lossy(bytes.0)),
             other => panic!("frame type {other:02x}"),

@@ -14,7 +14,7 @@ from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
 from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from .push import Ended, Epochs, Marked, Notice, Told
+from .push import Ended, Epochs, InterestState, Marked, Notice, Told
 from .reply import Refusal, Reply
 from .values import Reader, Writer
 
@@ -295,6 +295,11 @@ def _interest(reader: Reader) -> Told:
     return Interest(reader.string(), has_subscribers)
 
 
+def _interest_state(reader: Reader) -> Told:
+    is_complete = reader.byte() != 0
+    return InterestState(reader.string(), is_complete)
+
+
 def _ended(reader: Reader) -> Told:
     code = reader.varint()
     return Ended(reader.string(), code, reader.string())
@@ -315,6 +320,7 @@ _READ: dict[int, Callable[[Reader], Told]] = {
     0x07: lambda reader: Notice("draining", reconnect_after_ms=reader.varint()),
     0x08: _ended,
     0x09: _epochs,
+    0x0A: _interest_state,
     0x20: _connected,
     0x21: _subscribed,
     0x22: _done("unsubscribed"),

@@ -17,7 +17,7 @@ from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
 from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from .push import Ended, Epochs, Marked, Notice, Told
+from .push import Ended, Epochs, InterestState, Marked, Notice, Told
 from .reply import Refusal, Reply
 
 NO_CONTENT = msgspec.Raw()
@@ -65,6 +65,8 @@ class _Read(msgspec.Struct, omit_defaults=True):
     dropped: str | None = None
     interest: str | None = None
     subscribers: bool = False
+    interest_state: str | None = None
+    complete: bool = False
     ended: str | None = None
     notice: str | None = None
     in_ms: int | None = None
@@ -208,6 +210,8 @@ def _told(read: _Read) -> Told | None:
         return Dropped(read.dropped, read.count or 0)
     if read.interest is not None:
         return Interest(read.interest, read.subscribers)
+    if read.interest_state is not None:
+        return InterestState(read.interest_state, read.complete)
     if read.notice is not None:
         return Notice(read.notice, read.in_ms, read.reconnect_after_ms)
     return None

@@ -46,5 +46,15 @@ class Notice:
     reconnect_after_ms: int | None = None
 
 
-Told: TypeAlias = Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | Ended | Notice
+@dataclass(frozen=True, slots=True)
+class InterestState:
+    """The state of a watch is told from here on, or has been told completely."""
+
+    selector: str
+    is_complete: bool
+
+
+Told: TypeAlias = (
+    Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | InterestState | Ended | Notice
+)
 """Whatever one frame can hold."""

@@ -246,7 +246,6 @@ export class HttpLink {
     if (this.isEnded) return;
     this.isEnded = true;
     for (const stream of this.#streams) stream.stop();
-    for (const watched of this.#watched.values()) watched.stop();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#pacing.leave();
     this.#poster.stop();
@@ -286,7 +285,6 @@ export class HttpLink {
   /** @param {Watched} watched */
   #watch(watched) {
     const stream = /** @type {Streaming} */ (this.#theStream());
-    this.#watched.get(watched.selector)?.stop();
     this.#watched.set(watched.selector, watched);
     stream.watched.set(watched.selector, watched);
     stream.change();
@@ -297,7 +295,6 @@ export class HttpLink {
    * @param {string} selector
    */
   #unwatch(id, selector) {
-    this.#watched.get(selector)?.stop();
     this.#watched.delete(selector);
     for (const stream of this.#streams) if (stream instanceof Streaming && stream.watched.delete(selector)) stream.change();
     queueMicrotask(() => this.tell(JSON.stringify({ id, ok: "unwatched", subject: selector })));

@@ -283,10 +283,8 @@ export class Streaming {
     if (type === "subscribed") this.#subscribed(stream, read, data);
     else if (type === "watching") this.#watching(stream, read, data);
     else if (type === "refused") this.#refused(stream, read, data);
-    else if (type === "interest" || type === "notice") {
-      if (type === "interest") for (const each of stream.watched.values()) each.told(read);
-      this.#host.tell(data);
-    } else if (type !== "resume_token") this.#told(stream, type, read, data);
+    else if (type === "interest" || type === "interest_state" || type === "notice") this.#host.tell(data);
+    else if (type !== "resume_token") this.#told(stream, type, read, data);
     this.#resumeToken(stream, resumeTokenOf(id), type === "resume_token");
     if (stream.isShort && stream.unanswered.size === 0 && !this.#isJoining) this.#makeRoom();
     else if (this.#isDue) this.#refresh();
@@ -341,7 +339,6 @@ export class Streaming {
     if (each === undefined || this.watched.get(subject) !== each) return;
     if (!each.isServed) this.#host.tell(data);
     each.isServed = true;
-    each.asked((frame) => this.watched.get(subject) === each && this.#host.tell(frame));
     this.#answered(stream, each);
   }
 
