@@ -14,7 +14,7 @@ from ..config.tree import AccessConfig
 from ..extension import ExtensionHost
 from .answers import check_connect, check_selector
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
-from .rights import Grant, Refusal
+from .rights import Grant, Refusal, read_text
 
 
 class HostedAuthorizer(Authorizer):
@@ -62,9 +62,10 @@ class HostedAuthorizer(Authorizer):
         def ask_again(identity: str | None = None, tenant: str | None = None) -> None:
             if not all(name is None or isinstance(name, str) for name in (identity, tenant)):
                 raise TypeError("ask_again takes an identity and a tenant: expected str or None")
+            who, whose = (None if name is None else read_text("ask_again", name) for name in (identity, tenant))
             if self.on_ask_again is not None:
                 with suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(self.on_ask_again, identity, tenant)
+                    loop.call_soon_threadsafe(self.on_ask_again, who, whose)
 
         with suppress(AttributeError):  # an object with slots, which has no place for it
             self.inner.ask_again = ask_again  # type: ignore[method-assign]  # it is meant to be replaced

@@ -50,7 +50,7 @@ class Rule:
     verdict: Verdict
 
     def __post_init__(self) -> None:
-        pattern = _read_text("Rule.pattern", self.pattern)
+        pattern = read_text("Rule.pattern", self.pattern)
         check_pattern(pattern)
         object.__setattr__(self, "pattern", pattern)
         object.__setattr__(self, "actions", Action(self.actions))
@@ -101,8 +101,8 @@ class Grant:
         source: str | None = None,
         authority: str = "authorizer",
     ) -> None:
-        identity, tenant = _read_text("Grant.identity", identity), _read_text("Grant.tenant", tenant)
-        token_id = None if token_id is None else _read_text("Grant.token_id", token_id)
+        identity, tenant = read_text("Grant.identity", identity), read_text("Grant.tenant", tenant)
+        token_id = None if token_id is None else read_text("Grant.token_id", token_id)
         kept = tuple(islice(rules, RULES_MAX + 1))  # an endless iterator ends here
         if not 1 <= len(identity.encode()) <= IDENTITY_BYTES_MAX or not identity.isprintable():
             raise ValueError(f"Grant.identity must be 1 to {IDENTITY_BYTES_MAX} bytes of printable text")
@@ -125,8 +125,8 @@ class Grant:
         object.__setattr__(self, "expires_ms", expires_ms)
         object.__setattr__(self, "token_id", token_id)
         object.__setattr__(self, "tenant", tenant)
-        object.__setattr__(self, "source", None if source is None else _read_text("Grant.source", source))
-        object.__setattr__(self, "authority", _read_text("Grant.authority", authority))
+        object.__setattr__(self, "source", None if source is None else read_text("Grant.source", source))
+        object.__setattr__(self, "authority", read_text("Grant.authority", authority))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +137,14 @@ class Refusal:
     code: Code = Code.CONNECT_REFUSED
 
     def __post_init__(self) -> None:
-        reason = _read_text("Refusal.reason", self.reason)
+        reason = read_text("Refusal.reason", self.reason)
         object.__setattr__(self, "reason", reason[:REASON_CHARACTERS_MAX])
         object.__setattr__(self, "code", Code(self.code))
-        if not is_close(self.code):
+        if self.code < Code.CLOSED_BY_OPERATOR or not is_close(self.code):
             raise ValueError(f"{self.code} is not a closing code: expected 4000-4099 or 4200-4299")
 
 
-def _read_text(field: str, value: object) -> str:
+def read_text(field: str, value: object) -> str:
     """The value as plain text; raises TypeError or ValueError, naming the field."""
     if not isinstance(value, str):
         raise TypeError(f"{field} is a {type(value).__name__}: expected text")

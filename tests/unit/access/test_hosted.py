@@ -50,4 +50,7 @@ async def test_an_authorizer_calls_for_its_questions_from_any_thread() -> None:
     assert await heard.get() == (None, None)
     with pytest.raises(TypeError, match="expected str or None"):
         local.ask_again(5)  # type: ignore[arg-type]  # what a user may write
+    for names in (("\ud800", None), (None, "\ud800")):  # the engine could take nothing of that batch
+        with pytest.raises(ValueError, match="lone surrogate"):
+            local.ask_again(*names)
     await hosted.stop()
