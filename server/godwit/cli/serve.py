@@ -19,6 +19,7 @@ from ..config.option import Address
 from ..errors import ConfigInvalid
 from ..signals import hangups as early_hangups
 from ..signals import terminations as early_terminations
+from ..signals.ending import Ending
 from .options import config_options, read_config
 from .program import drop_output
 from .supervisor import READY, STOPPING, tell_supervisor
@@ -69,7 +70,9 @@ def serve(
         "dispatch.enabled": "true" if dispatch else None,
     }
     config = read_config(file, settings, flags)
-    raise SystemExit(asyncio.run(run_node(config, lambda: read_config(file, settings, flags, is_reload=True))))
+    ending = Ending(_note_forced_end)
+    ending.prepare()
+    ending.leave(asyncio.run(run_node(config, lambda: read_config(file, settings, flags, is_reload=True))))
 
 
 async def run_node(config: Config, read: Callable[[], Config]) -> int:
@@ -168,6 +171,13 @@ def _note_early_end(asked: signal.Signals) -> None:
 
     read_logger().info("signal_received", signal=asked.name, during="start")
     tell_supervisor(STOPPING)
+
+
+def _note_forced_end(threads: str) -> None:
+    from ..logs import read_logger, wait_for_logs
+
+    read_logger().warning("exit_forced", reason="an extension keeps the process from ending", threads=threads)
+    wait_for_logs()
 
 
 def _open_dispatch(config: Config) -> DispatchPart | None:

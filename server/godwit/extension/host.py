@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
@@ -29,6 +29,7 @@ STACK_FRAMES_MAX = 8
 ERROR_CHARACTERS_MAX = 2_000
 _Outcome = tuple[Any, AuthorizerFailed | None]
 """What a call returned, or why it failed."""
+_Code = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 
 
 class ExtensionHost:
@@ -44,6 +45,8 @@ class ExtensionHost:
         self._is_ending = False
         self._sign_is_due = False
         self._look: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        """Those that have not ended. A loop forgets a task that nothing wakes; the thread that deletes it would run its code."""
 
     async def call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         """What it returns; raises AuthorizerFailed for whatever it raises. Cancelled, it returns at once, whatever runs there."""
@@ -109,6 +112,7 @@ class ExtensionHost:
         if self._thread is None:
             self._loop = asyncio.new_event_loop()
             self._loop.set_exception_handler(self._log_loop_error)
+            self._loop.set_task_factory(self._make_task)
             name = f"godwit-{self.name}"[:60]
             self._thread = threading.Thread(target=self._work, args=(self._loop,), name=name, daemon=True)
             self._thread.start()
@@ -144,6 +148,12 @@ class ExtensionHost:
             _end_tasks(loop)
         with suppress(BaseException):
             loop.close()
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, code: _Code, **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(code, loop=loop, **options)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _log_loop_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -1,9 +1,11 @@
 """Whatever an extension does on its thread, the node's loop goes on, the caller has an outcome, and nothing is left uncounted."""
 
 import asyncio
+import gc
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -121,6 +123,27 @@ async def test_a_call_that_swallows_its_cancellation_is_over_for_the_caller_and_
     assert host.stuck == 1 and await host.call(good) == 42 and "1 calls" in host.describe()
     release.set()
     await until(lambda: not host.stuck)
+
+
+async def test_a_task_that_nothing_wakes_is_not_deleted_by_a_thread_of_the_nodes(host: ExtensionHost) -> None:
+    ran_on: list[str] = []
+    began = threading.Event()
+
+    async def cling() -> None:
+        began.set()
+        try:
+            while True:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
+        finally:
+            ran_on.append(threading.current_thread().name)
+
+    while not began.is_set():  # on a busy machine it may be over before it began
+        with pytest.raises(AuthorizerFailed, match="no end after"):
+            await host.call_within(50, "a.setting", cling)
+    assert await host.call(good) == 42  # behind the cancellation
+    gc.collect()
+    assert (ran_on, host.stuck) == ([], 1)
 
 
 async def test_at_the_bound_of_stuck_calls_the_next_fails_at_once(

@@ -1,0 +1,60 @@
+"""The end of the process behind a node: users' code may take a while for it, and cannot prevent it.
+
+Owns the exit after the node has stopped. Threads that an extension left are waited for, and exit handlers run, for EXIT_S in all;
+objects that live on are not finalized. The exit code is the node's, whatever that code does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+EXIT_S = 5.0
+THREADS_MAX = 10
+"""So many of them are named."""
+
+
+class Ending:
+    """One for a process: `prepare` before any extension is loaded, `leave` at the end."""
+
+    def __init__(
+        self, tell: Callable[[str], None], end: Callable[[int], None] = os._exit, limit_s: float = EXIT_S
+    ) -> None:
+        self._tell = tell
+        """Called with the names of the threads that are left, when the time is over."""
+        self._end = end
+        self._limit_s = limit_s
+        self._code: int | None = None
+
+    def prepare(self) -> None:
+        """Exit handlers run in reverse order: the first one comes last."""
+        atexit.register(self.end)
+
+    def leave(self, code: int) -> NoReturn:
+        """Ends the process with this code."""
+        self._code = code
+        threading.Thread(target=self._end_late, daemon=True).start()
+        raise SystemExit(code)
+
+    def end(self) -> None:
+        """Ends it at once if the node has stopped."""
+        if self._code is None:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # its reader has gone
+                stream.flush()
+        self._end(self._code)
+
+    def _end_late(self) -> None:
+        threading.Event().wait(self._limit_s)
+        left = [
+            thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()
+        ]
+        with suppress(Exception):
+            self._tell(", ".join(sorted(thread.name for thread in left)[:THREADS_MAX]))
+        self._end(self._code or 0)
