@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import NodeFailed
 from .revocation_log import RevocationLog, Rows
-from .rights import IDENTITY_BYTES_MAX, TOKEN_ID_BYTES_MAX
+from .rights import IDENTITY_BYTES_MAX, TOKEN_ID_BYTES_MAX, read_text
 
 REVOCATIONS_MAX = 1_000_000
 FULL_LOOK_MS = 60_000
@@ -56,8 +56,7 @@ class Revocation:
             value = getattr(self, field)
             if value is None:
                 continue
-            if not isinstance(value, str):
-                raise TypeError(f"{field} must be text")
+            value = read_text(field, value)
             if len(value.encode()) > bytes_max or (not value and field != "tenant"):
                 raise ValueError(f"{field} must be 1 to {bytes_max:,} bytes")
         is_number = isinstance(self.until_ms, int) and not isinstance(self.until_ms, bool)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,10 @@ class Changes:
     reload: Callable[[], Awaitable[dict[str, Any]]]
 
 
+NAMES = ("identity", "token_id", "tenant", "authority")
+"""What a revocation may name."""
+
+
 def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
     """Answers are JSON; what is wrong is a 400 with a sentence."""
 
@@ -47,6 +51,7 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
 
     async def revoke(request: web.Request) -> web.Response:
         told = await _read_object(request)
+        _refuse_unknown(told, (*NAMES, "until_ms"))
         try:
             revocation = Revocation(**told)
         except (TypeError, ValueError, AttributeError) as error:
@@ -59,8 +64,8 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
             raise web.HTTPInsufficientStorage(reason=_line(str(error))) from error
 
     async def lift(request: web.Request) -> web.Response:
-        names = ("identity", "token_id", "tenant", "authority")
-        named = {name: request.query[name] for name in names if name in request.query}
+        _refuse_unknown(request.query, NAMES)
+        named = {name: request.query[name] for name in NAMES if name in request.query}
         if ("identity" in named) == ("token_id" in named):
             raise web.HTTPBadRequest(reason="name either identity or token_id")
         lifted = await changes.revoker.lift(named)
@@ -90,6 +95,13 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
     router.add_delete("/v1/revocations", lift)
     router.add_post("/v1/purge", purge)
     router.add_post("/v1/reload", reload)
+
+
+def _refuse_unknown(given: Iterable[str], known: tuple[str, ...]) -> None:
+    """A misspelt tenant would revoke, or lift, for all tenants."""
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise web.HTTPBadRequest(reason=_line(f"unknown field {unknown!a}: expected {', '.join(known)}"))
 
 
 async def _read_object(request: web.Request) -> dict[str, Any]:

@@ -47,6 +47,30 @@ async def test_a_revocation_is_checked(
         assert answer.status == status, await answer.text()
 
 
+async def test_what_is_wrong_in_a_revocation_is_said_in_the_words_of_the_interface(
+    http: tuple[aiohttp.ClientSession, str],
+) -> None:
+    session, url = http
+    for body, said in (
+        (b'{"identity":"a","tennant":"acme"}', "unknown field 'tennant'"),
+        (b'{"identity":"\\ud800"}', "identity holds half a character"),
+    ):
+        async with session.post(
+            f"{url}/v1/revocations", data=body, headers={"Content-Type": "application/json"}
+        ) as answer:
+            assert answer.status == 400 and said in (await answer.json())["title"]
+
+
+async def test_a_misspelt_tenant_lifts_nothing(http: tuple[aiohttp.ClientSession, str]) -> None:
+    session, url = http
+    async with session.post(f"{url}/v1/revocations", json={"identity": "a"}) as answer:
+        assert answer.status == 201
+    async with session.delete(f"{url}/v1/revocations", params={"identity": "a", "tennant": "acme"}) as answer:
+        assert answer.status == 400
+    async with session.get(f"{url}/v1/revocations") as answer:
+        assert [row["identity"] for row in (await answer.json())["rows"]] == ["a"]
+
+
 @pytest.mark.parametrize("path", ["/v1/revocations", "/v1/purge?subject=/a", "/v1/reload"])
 async def test_a_strangers_page_and_a_stranger_change_nothing(
     http: tuple[aiohttp.ClientSession, str], path: str
