@@ -197,6 +197,8 @@ class _Sender:
 
     async def _send(self, piece: bytes) -> Published:
         content = read_content(piece, self._kind)
+        if self._options["merge"] and not content.lstrip().startswith("{"):
+            raise GodwitError("the content is not a JSON object, and --merge was asked for")
         looks_like_json = type(content) is str and content[:1] in ("{", "[")  # JsonText is a str, too
         if self._kind is None and looks_like_json and not self._has_warned:
             self._has_warned = True

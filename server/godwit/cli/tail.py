@@ -17,7 +17,7 @@ import click
 
 from ..errors import CommandRefused, ConfigInvalid, GodwitError, PositionInvalid, SessionClosed
 from ..model import Message, Position
-from ..subject import check_pattern, is_pattern
+from ..subject import check_pattern, check_subject, is_pattern
 from ..words import printable
 from .client_options import (
     check_selector,
@@ -184,6 +184,8 @@ def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> Resum
         subject, equals, position = text.rpartition("=")
         if is_many and not equals:
             raise ConfigInvalid("--after", text, "must be SUBJECT=POSITION for a pattern")
+        if equals:
+            check_selector("--after", subject, check_subject)
         try:
             positions[subject if equals else pattern] = Position.parse(position)
         except PositionInvalid as error:

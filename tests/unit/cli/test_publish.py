@@ -52,11 +52,13 @@ def test_fields_of_the_wrong_form_are_refused(fields: list[str], why: str) -> No
         read_fields(tuple(fields))
 
 
-async def test_a_mistyped_patch_is_refused_and_replaces_nothing() -> None:
+@pytest.mark.parametrize("content", ['{"n":1', "3", "[{}]", '"{}"', "null"])
+async def test_a_mistyped_patch_is_refused_and_replaces_nothing(content: str) -> None:
     async with Peer() as peer:
-        outcome = await invoke(peer, "/a", '{"n":1', "--merge")
-    assert outcome.exit_code == 1 and "the content is not JSON" in outcome.stderr
-    assert not [heard for heard in peer.heard if "publish" in heard]
+        outcome = await invoke(peer, "/a", content, "--merge")
+        assert (await invoke(peer, "/b", ' {"n":1}', "--merge")).exit_code == 0
+    assert outcome.exit_code == 1 and "the content is not" in outcome.stderr
+    assert [heard["publish"] for heard in peer.heard if "publish" in heard] == ["/b"]
 
 
 @pytest.mark.parametrize("kind", ["--text", "--bytes"])

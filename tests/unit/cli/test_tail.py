@@ -59,6 +59,8 @@ def test_a_stand_is_a_resume_token_positions_by_subject_or_one_position() -> Non
     [
         ("a", None, (), "does not begin with a slash"),
         ("/a/**", None, ("7.1",), "must be SUBJECT=POSITION"),
+        ("/a/**", None, ("=7.1",), "--after"),
+        ("/a/**", None, ("a=7.1",), "did you mean /a"),
         ("/a", None, ("7",), "is not a valid position"),
         ("/a", None, ("2026-11-26",), "is not a valid position"),
         ("/a", "a1.2.3", (), "is for patterns"),
