@@ -115,6 +115,15 @@ def test_the_file_of_settings_is_a_path_of_this_machine(tmp_path: Path) -> None:
         load_config(None, {"GODWIT_PIPELINES_CONFIG": "s3://bucket/x.toml"})
 
 
+@pytest.mark.parametrize("name", ["GODWIT_PIPELINES_NODE_TOKEN", "GODWIT_PIPELINES_NODE_TOKN"])
+def test_no_error_shows_a_token(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text("[node]\ntoken=['correct-horse']")
+    with pytest.raises(ConfigInvalid) as raised:
+        load_config(file, {name: "correct-horse"} if name.endswith("TOKN") else {})
+    assert "correct-horse" not in str(raised.value)
+
+
 def test_an_unknown_variable_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(ConfigInvalid, match="GODWIT_PIPELINES_LAKE_PATH"):
         load_config(None, {"GODWIT_PIPELINES_LAKE_PTH": "x"})

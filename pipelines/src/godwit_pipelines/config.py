@@ -71,7 +71,7 @@ def load_config(
     for name, text in environment.items():
         if name.startswith(_PREFIX) and name != CONFIG_VARIABLE:
             if name not in _BY_VARIABLE:
-                raise ConfigInvalid(name, text, "is not a setting of the pipelines", hint=_nearest(name, _BY_VARIABLE))
+                raise ConfigInvalid(name, None, "is not a setting of the pipelines", hint=_nearest(name, _BY_VARIABLE))
             values[_BY_VARIABLE[name]] = text, name
     for key, text in flags.items():
         values[_known(key, "a flag")] = text, "a flag"
@@ -163,7 +163,7 @@ def convert(key: str, value: Any, source: str) -> Any:
     if isinstance(default, int | float):
         return _convert_number(key, value, source)
     if not isinstance(value, str):
-        raise ConfigInvalid(key, given, "must be a string", source=source)
+        raise ConfigInvalid(key, None if found.metadata["secret"] else given, "must be a string", source=source)
     choices = found.metadata["choices"]
     if choices and value not in choices:
         raise ConfigInvalid(key, given, f"must be one of {', '.join(choices)}", source=source)
@@ -199,7 +199,7 @@ def _convert_number(key: str, value: Any, source: str) -> float:
 
 def _known(key: str, source: str) -> str:
     if key not in _DEFAULTS:
-        raise ConfigInvalid(key, "", "is not a setting", hint=_nearest(key, _DEFAULTS), source=source)
+        raise ConfigInvalid(key, None, "is not a setting", hint=_nearest(key, _DEFAULTS), source=source)
     return key
 
 

@@ -39,7 +39,10 @@ class PipelineError(Exception):
 
 
 class ConfigInvalid(PipelineError):
-    """A setting or option is not valid. The message has the key, its source, the value, what is expected, and a hint."""
+    """A setting or option is not valid. The message has the key, its source, the value, what is expected, and a hint.
+
+    A value of None is not shown: it can be a secret.
+    """
 
     exit_code = 2
 
@@ -47,7 +50,8 @@ class ConfigInvalid(PipelineError):
         self.key = key
         where = f" (from {source})" if source else ""
         after = f"; {hint}" if hint else ""
-        super().__init__(f"{key}{where}: {value!r} {bound}{after}")
+        shown = "" if value is None else f"{value!r} "
+        super().__init__(f"{key}{where}: {shown}{bound}{after}")
 
 
 class JournalMissing(PipelineError):
