@@ -13,6 +13,7 @@ import jwt
 
 from godwit import testing
 from godwit.config import build_config
+from tests.desk import Desk
 from tests.hostile.peer import Peer, request
 from tests.mqtt import packets
 
@@ -114,3 +115,43 @@ async def test_limits_are_taken_over_by_a_running_node() -> None:
         await node.node.reload(build_config({**table, "patterns": pattern}, {}, {}))
         codes = [(await first.ask({"id": n, "publish": "/a", "content": 1})).get("error", 0) for n in range(9)]
         assert codes[0] == 0 and 4122 in codes
+
+
+DESK = Desk()
+OF_IDENTITY = {
+    "access": {"mode": "custom", "authorizer": f"{__name__}:DESK"},
+    "limits": {"connections_per_identity_max": 1},
+}
+
+
+async def test_a_connection_that_hangs_while_it_is_closed_keeps_no_place() -> None:
+    def come_again(address: tuple[str, int]) -> bytes:
+        login = packets.connect("d", clean=False, properties=b"\x11\x00\x00\x0e\x10", username="", password=b"ann")
+        with packets.Peer(address) as hanging:
+            hanging.join(login)
+            with packets.Peer(address) as second:
+                second.join(login)
+                second.send(packets.DISCONNECT)
+                assert second.receive() == b""
+            with packets.Peer(address) as third:
+                third.send(login)
+                return third.receive()
+
+    async with testing.node(OF_IDENTITY) as node, asyncio.timeout(DEADLINE_S):
+        assert node.mqtt is not None
+        assert (await asyncio.to_thread(come_again, (node.mqtt.host, node.mqtt.port)))[3] == 0
+
+
+async def test_who_reached_a_quota_is_shown_to_operators() -> None:
+    async with (
+        testing.node(OF_IDENTITY) as node,
+        asyncio.timeout(DEADLINE_S),
+        Peer.live(node.client.host, node.client.port) as first,
+        Peer.live(node.client.host, node.client.port) as second,
+    ):
+        login = {"id": 1, "connect": {"token": "ann"}}
+        assert (await first.ask(login))["ok"] == "connected"
+        assert (await second.ask(login))["close"] == 4208
+        while not (rows := [row for row in node.node.refusals.list() if row["code"] == 4208]):
+            await read(node, "/v1/limits")  # reports come in batches, a moment later
+        assert {row["identity"] for row in rows} == {"ann"}

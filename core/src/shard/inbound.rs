@@ -312,6 +312,13 @@ impl Shard {
 
     /// Operators see the last refusals, of every wire; a flood of them costs no more than a few reports a second.
     pub(super) fn tell_refusal(&mut self, socket: u32, code: Code, reason: &str) {
+        let access = self.connections.get(socket).and_then(|connection| connection.access.as_ref());
+        let holder = access.map_or_else(Holder::nobody, |access| Arc::clone(&access.holder));
+        self.tell_refusal_of(socket, holder, code, reason);
+    }
+
+    /// The same of a holder whom the connection has shown and not become.
+    pub(super) fn tell_refusal_of(&mut self, socket: u32, holder: Arc<Holder>, code: Code, reason: &str) {
         let connection_id = self.connection_id(socket);
         if !self.may_tell_refusal() {
             return;
@@ -319,7 +326,7 @@ impl Shard {
         let Some(connection) = self.connections.get(socket) else { return };
         let report = Report::CommandRefused {
             connection: connection_id,
-            holder: connection.access.as_ref().map_or_else(Holder::nobody, |access| Arc::clone(&access.holder)),
+            holder,
             address: connection.peer.address(),
             code,
             reason: if reason.is_empty() { code.sentence() } else { reason }.to_owned(),

@@ -6,6 +6,7 @@ use super::mqtt::put_notice;
 use super::{Outlet, Shard};
 use crate::account::Bounds;
 use crate::codes::Code;
+use crate::holder::Holder;
 use std::sync::Arc;
 
 use crate::codec::Wire;
@@ -46,7 +47,7 @@ impl Shard {
                 }
                 if let Err(excess) = self.join_accounts(socket, &mut access) {
                     self.note_excess(excess);
-                    self.turn_away(socket, excess);
+                    self.turn_away(socket, excess, access.holder);
                     return self.unpark(socket, out);
                 }
                 self.report_renewed(socket, &access);
@@ -148,11 +149,11 @@ impl Shard {
         before.is_some_and(|before| before.holder != access.holder)
     }
 
-    /// Ends a connection for a limit, saying when to come again.
-    pub(super) fn turn_away(&mut self, socket: u32, excess: Excess) {
+    /// Ends a connection for a limit, saying when to come again. `holder`: who came, as far as it is known.
+    pub(super) fn turn_away(&mut self, socket: u32, excess: Excess, holder: Arc<Holder>) {
         let refusal = excess.refusal();
         self.counters.count_refused(refusal.code);
-        self.tell_refusal(socket, refusal.code, &refusal.reason);
+        self.tell_refusal_of(socket, holder, refusal.code, &refusal.reason);
         let after_ms = if refusal.after_ms > 0 { refusal.after_ms } else { QUOTA_AFTER_MS };
         self.close_until(socket, refusal.code, &refusal.reason, Some(u64::from(after_ms)));
     }

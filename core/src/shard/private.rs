@@ -116,6 +116,7 @@ impl Shard {
         let deadline_ms = self.now.mono_ms + self.settings.limits.close_ms_max;
         self.commit();
         self.leave_all(socket);
+        self.leave_accounts(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Http || !connection.wire.is_websocket() && connection.mqtt.is_none() {
             connection.is_finished = true;

@@ -9,6 +9,7 @@ use super::access::ReplyRight;
 use super::connection::{Connection, Phase, session_name};
 use crate::codes::Code;
 use crate::command::{Ack, Command, Connect, Id, Publish, Refusal, Reply};
+use crate::holder::Holder;
 use crate::journal::AccessKind;
 use crate::limits;
 use crate::message::Draft;
@@ -125,7 +126,7 @@ impl Shard {
             && let Some(token) = token
             && let Err(excess) = self.may_show_token(socket, token)
         {
-            self.turn_away(socket, excess);
+            self.turn_away(socket, excess, Holder::nobody());
             return Ok(Step::Done);
         }
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };

@@ -8,7 +8,7 @@ use crate::account::{Account, Key, Member, Rate, RateCost, Scope, What};
 use crate::codes::Code;
 use crate::command::Refusal;
 use crate::shard::Shard;
-use crate::shard::connection::{Access, Connection};
+use crate::shard::connection::{Access, Connection, Phase};
 
 /// Refusals a second that one address is told in words; past them its sockets are just closed.
 const ANSWERS: u64 = 10;
@@ -169,6 +169,15 @@ impl Shard {
         connection.access = access;
     }
 
+    /// A connection that closes keeps no place of its identity's or its tenant's: its peer may be long in answering the close.
+    pub(in crate::shard) fn leave_accounts(&mut self, socket: u32) {
+        let access = self.connections.get(socket).and_then(|connection| connection.access.clone());
+        if let Some(access) = access.filter(|access| access.accounts().next().is_some()) {
+            let uncounted = Access { identity_member: None, tenant_member: None, ..Access::clone(&access) };
+            self.set_access(socket, Some(Arc::new(uncounted)));
+        }
+    }
+
     /// The same of its address.
     pub(in crate::shard) fn set_member(&mut self, socket: u32, member: Option<Member>) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
@@ -310,6 +319,7 @@ impl Shard {
     pub(in crate::shard) fn count_again(&mut self, socket: u32) {
         let Some(connection) = self.connections.get(socket) else { return };
         let (address, access) = (connection.peer.address().ip(), connection.access.clone());
+        let is_closing = connection.phase == Phase::Closing;
         let (now_ns, bounds) = (self.now_ns(), self.bounds);
         let enter = |accounts: &crate::account::Accounts, key| {
             Member::enter(accounts.open(key, bounds.rate_limit_entries_max, now_ns), 0)
@@ -319,7 +329,7 @@ impl Shard {
             let member = counts_address.then(|| enter(&self.accounts, Key::of_address(address))).flatten();
             self.set_member(socket, member);
         }
-        let Some(access) = access.filter(|access| !access.is_anonymous) else { return };
+        let Some(access) = access.filter(|access| !access.is_anonymous && !is_closing) else { return };
         let mut counted = Access::clone(&access);
         let (holder, tenant) = (Arc::clone(&access.holder), Arc::clone(&access.holder.tenant));
         if bounds.identity.is_off() == access.identity_member.is_some() {
