@@ -70,6 +70,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     ),
     "dispatch run": ("all", "--set", "dispatch.address=127.0.0.1:0"),
     "dispatch key": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "--scope", "send"),
+    "dispatch rekey": ("--data", "{new}"),
     "dispatch replay": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}"),
     "dispatch deliveries": ("--dispatch", "{dispatch}", "--key-file", "{dispatch_key}", "{notification}"),
     "journal show": ("{data}",),
