@@ -17,6 +17,7 @@ from godwit.dispatch.channels.email.reports import read_report
 from godwit.dispatch.model import Result
 from tests.dispatch.email.test_bounces import DOMAIN, PLAIN, Hop, bouncing, make_complaint, make_dsn, report
 from tests.dispatch.email.test_email import DEADLINE_S, HI, wait_for_state
+from tests.waiting import until
 
 COMPLAINTS = f"complaints@{DOMAIN}"
 SUPPRESSED = "/v1/suppressions/email/ann@mail.example"
@@ -31,6 +32,7 @@ async def test_what_comes_back_about_a_copy_does_not_reach_the_receiver(tmp_path
         status, told = await both.api("PUT", "/v1/notifications/n1", {**HI, "override": {"email": copies}})
         assert status == 202, told
         await wait_for_state(both, "sent")
+        await until(lambda: len(hop.taken) == 2)
     own, copy = (email.message_from_bytes(raw) for raw in hop.taken)
     assert hop.senders[0].startswith("bounce-") and hop.senders[1] == "news@shop.example"
     assert hop.recipients == ["ann@mail.example", "boss@shop.example"]
