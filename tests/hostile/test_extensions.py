@@ -32,10 +32,10 @@ SETTINGS: dict[str, Any] = {
         "authorizer_stop_timeout_ms": 200,
     }
 }
-ENDS: dict[str, Any] = {"mode": "custom", "authorizer": f"{PLACE}:ENDS", "authorizer_start_timeout_ms": LIMIT_MS}
+ENDS: dict[str, Any] = {"mode": "custom", "authorizer": f"{PLACE}:ENDS"}
 ENDS |= {"authorizer_stop_timeout_ms": 100}
 AUDIT: dict[str, Any] = {"plugins": [f"{PLACE}:AUDIT"], "batch_ms": 10, "take_timeout_ms": 200}
-AUDIT |= {"start_timeout_ms": LIMIT_MS, "stop_timeout_ms": 100}
+AUDIT |= {"stop_timeout_ms": 100}
 
 
 @asynccontextmanager
@@ -158,15 +158,17 @@ async def run_takes(method: str, kind: str) -> None:
 
 async def run_starts(method: str, kind: str) -> None:
     """A node that does not start leaves nothing behind; one that starts works."""
-    extension, settings = _choose(method)
+    extension = _choose(method)
     try:
         for harm in extensions.list_harms(kind):
             extension.in_start = harm
             if read_outcome(method, kind) is Outcome.IGNORED:
+                settings = _configure(extension, start_timeout_ms=60_000)
                 async with asyncio.timeout(DEADLINE_S), testing.node(settings) as node, load(node):
                     assert await is_well(node), harm
                 continue
             with pytest.raises(AuthorizerFailed):
+                settings = _configure(extension, start_timeout_ms=LIMIT_MS)
                 async with asyncio.timeout(DEADLINE_S), testing.node(settings):
                     pass
     finally:
@@ -174,7 +176,8 @@ async def run_starts(method: str, kind: str) -> None:
 
 
 async def run_stops(method: str, kind: str) -> None:
-    extension, settings = _choose(method)
+    extension = _choose(method)
+    settings = _configure(extension, start_timeout_ms=60_000)
     try:
         for harm in extensions.list_harms(kind):
             extension.in_stop = harm
@@ -185,11 +188,16 @@ async def run_stops(method: str, kind: str) -> None:
         extension.in_stop = ""
 
 
-def _choose(method: str) -> tuple[Any, dict[str, Any]]:
-    """The extension that has this method, and a configuration with it."""
-    if method.startswith("Audit."):
-        return extensions.AUDIT, {"audit": AUDIT}
-    return extensions.ENDS, {"access": ENDS}
+def _choose(method: str) -> Any:
+    """The extension that has this method."""
+    return extensions.AUDIT if method.startswith("Audit.") else extensions.ENDS
+
+
+def _configure(extension: Any, *, start_timeout_ms: int) -> dict[str, Any]:
+    """A configuration with it. Only a start that hangs is waited for: a busy machine is no hang."""
+    if extension is extensions.AUDIT:
+        return {"audit": {**AUDIT, "start_timeout_ms": start_timeout_ms}}
+    return {"access": {**ENDS, "authorizer_start_timeout_ms": start_timeout_ms}}
 
 
 RUNS: dict[str, Callable[[str, str], Awaitable[None]]] = {
