@@ -45,7 +45,7 @@ def build_figures(outcomes: Outcomes) -> str:
         [
             f"Measured on {where}, on loopback, server on one core; medians of rounds in which each server took its turn.",
             "The baseline is a bare C loop that parses nothing and keeps nothing. "
-            "All loads, and what was not met: [benchmarks](docs/benchmarks.md).",
+            "All loads, and the goals that were missed: [benchmarks](docs/benchmarks.md).",
             "",
             "| | Godwit | baseline | best rival here |",
             "|---|---|---|---|",
