@@ -287,7 +287,7 @@ pub enum Push<'a> {
         selector: &'a str,
         has_subscribers: bool,
     },
-    /// A watch's state is told from here on, or has been told completely.
+    /// The state of a watch begins here, or is complete.
     InterestState {
         pattern: &'a str,
         is_complete: bool,

@@ -271,8 +271,8 @@ class Session:
                 for watching in self.watches.values():
                     watching.told(push)
             case InterestState():
-                if (told := self.watches.get(push.selector)) is not None:
-                    told.state_told(is_complete=push.is_complete)
+                if (watched := self.watches.get(push.selector)) is not None:
+                    watched.state_reported(is_complete=push.is_complete)
             case Notice():
                 self._noticed(push)
             case Message():

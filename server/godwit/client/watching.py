@@ -1,7 +1,7 @@
 """One watch: the last known interest of each selector, and the changes its reader has not seen.
 
-Interest is a state: when the reader is behind, only the latest word on each selector waits. The server tells the state
-between two marks, on each connection and to a client that fell behind: who is not told again between them has gone.
+Interest is a state: for a slow reader only the latest report on each selector is kept. The server sends the state between two
+marks, on each connection and to a client that fell behind: a selector that is not between them has no subscribers any more.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Watching:
         self.wake: Callable[[], None] = lambda: None
         self._known: set[str] = set()  # selectors that the reader was told have subscribers
         self._changes: dict[str, bool] = {}
-        self._unconfirmed: set[str] = set()  # were told before the state that is being told
+        self._unconfirmed: set[str] = set()  # reported before the state that is being sent
 
     def ask(self, id: int) -> Watch:
         return Watch(id, self.selector)
 
-    def state_told(self, *, is_complete: bool) -> None:
-        """The server begins to tell the state, or has told it completely."""
+    def state_reported(self, *, is_complete: bool) -> None:
+        """The server begins to send the state, or has sent all of it."""
         if is_complete:
             gone, self._unconfirmed = self._unconfirmed, set()
             for selector in gone:

@@ -1,7 +1,7 @@
 """Signals that ask a node to end (SIGTERM, SIGINT) before its event loop can hear them: each ends the process with 0.
 
-Owns the time in which the program, or a user's extension in it, is loaded: that may hang, and nobody is served yet. Loads nothing,
-so that it is in force early. Not defended against: native code that does not come back to Python.
+Owns the time in which the program, or a user's extension in it, is loaded: this can hang, and no client is served yet. Imports
+nothing of the node, so that it works early. Not covered: native code that never returns to Python.
 """
 
 from __future__ import annotations

@@ -70,21 +70,21 @@ def test_those_who_left_while_we_were_away_are_told_gone() -> None:
         watching.told(Interest(subject, True))
     assert sorted(changes(watching)) == [("/a/1", True), ("/a/2", True)]
     watching.ask(2)
-    watching.state_told(is_complete=False)
+    watching.state_reported(is_complete=False)
     watching.told(Interest("/a/2", True))
     assert changes(watching) == []
-    watching.state_told(is_complete=True)
+    watching.state_reported(is_complete=True)
     assert changes(watching) == [("/a/1", False)]
-    watching.state_told(is_complete=True)
+    watching.state_reported(is_complete=True)
     assert changes(watching) == []
 
 
 def test_a_state_that_is_cut_off_says_nobody_gone() -> None:
     watching = Watching("/a/**")
     watching.told(Interest("/a/1", True))
-    watching.state_told(is_complete=False)
-    watching.state_told(is_complete=False)  # of another connection
+    watching.state_reported(is_complete=False)
+    watching.state_reported(is_complete=False)  # of another connection
     watching.told(Interest("/a/2", True))
     watching.told(Interest("/a/1", True))
-    watching.state_told(is_complete=True)
+    watching.state_reported(is_complete=True)
     assert sorted(changes(watching)) == [("/a/1", True), ("/a/2", True)]

@@ -55,7 +55,7 @@ export function replyOf(id, ok, fields) {
  */
 /**
  * @typedef {{ type: "interest_state", selector: string, isComplete: boolean }} InterestState
- *   the state of a watch is told from here on, or has been told completely
+ *   the state of a watch begins here, or is complete
  */
 
 /** @typedef {import("../model.js").Message} Message */

@@ -64,7 +64,7 @@ export class Watches {
 
   /** @param {Interest | import("../codec/push.js").InterestState} push */
   told(push) {
-    if (push.type === "interest_state") this.#table.get(push.selector)?.stateTold(push.isComplete);
+    if (push.type === "interest_state") this.#table.get(push.selector)?.stateReported(push.isComplete);
     else for (const watching of this.#table.values()) watching.told(push);
   }
 

@@ -1,7 +1,7 @@
 // One watch: the last known interest of each selector, and the changes its reader has not seen.
 //
-// Interest is a state: when the reader is behind, only the latest word on each selector waits. The server tells the state
-// between two marks, on each connection and to a client that fell behind: who is not told again between them has gone.
+// Interest is a state: for a slow reader only the latest report on each selector is kept. The server sends the state between two
+// marks, on each connection and to a client that fell behind: a selector that is not between them has no subscribers any more.
 
 import { Interest } from "../model.js";
 
@@ -17,7 +17,7 @@ export class Watching {
   #known = new Set();
   /** @type {Map<string, boolean>} */
   #changes = new Map();
-  /** @type {Set<string>} were told before the state that is being told */
+  /** @type {Set<string>} reported before the state that is being sent */
   #unconfirmed = new Set();
 
   /** @param {string} selector */
@@ -34,10 +34,10 @@ export class Watching {
   }
 
   /**
-   * The server begins to tell the state, or has told it completely.
+   * The server begins to send the state, or has sent all of it.
    * @param {boolean} isComplete
    */
-  stateTold(isComplete) {
+  stateReported(isComplete) {
     const before = this.#unconfirmed;
     this.#unconfirmed = new Set();
     if (isComplete) {

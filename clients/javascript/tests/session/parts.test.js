@@ -201,27 +201,27 @@ describe("a watch", () => {
     assert.deepEqual(taken(watching), []);
   });
 
-  test("who is not told again between the marks of a state has gone", () => {
+  test("a selector that is not between the marks of a state has no subscribers", () => {
     const watching = new Watching("/a/**");
     for (const subject of ["/a/1", "/a/2"]) watching.told(new Interest(subject, true));
     taken(watching);
     watching.ask(9);
-    watching.stateTold(false);
+    watching.stateReported(false);
     watching.told(new Interest("/a/2", true));
     assert.deepEqual(taken(watching), []);
-    watching.stateTold(true);
+    watching.stateReported(true);
     assert.deepEqual(taken(watching), [["/a/1", false]]);
-    watching.stateTold(true);
+    watching.stateReported(true);
     assert.deepEqual(taken(watching), []);
   });
 
   test("a state that is cut off says nobody gone", () => {
     const watching = new Watching("/a/**");
     watching.told(new Interest("/a/1", true));
-    watching.stateTold(false);
-    watching.stateTold(false); // of another connection
+    watching.stateReported(false);
+    watching.stateReported(false); // of another connection
     for (const subject of ["/a/2", "/a/1"]) watching.told(new Interest(subject, true));
-    watching.stateTold(true);
+    watching.stateReported(true);
     assert.deepEqual(taken(watching).sort(), [["/a/1", true], ["/a/2", true]]);
   });
 

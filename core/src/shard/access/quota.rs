@@ -169,7 +169,7 @@ impl Shard {
         connection.access = access;
     }
 
-    /// A connection that closes keeps no place of its identity's or its tenant's: its peer may be long in answering the close.
+    /// A connection that is closing no longer counts for its identity and tenant: its peer may be slow to answer the close.
     pub(in crate::shard) fn leave_accounts(&mut self, socket: u32) {
         let access = self.connections.get(socket).and_then(|connection| connection.access.clone());
         if let Some(access) = access.filter(|access| access.accounts().next().is_some()) {

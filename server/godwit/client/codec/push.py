@@ -48,7 +48,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class InterestState:
-    """The state of a watch is told from here on, or has been told completely."""
+    """The state of a watch begins here, or is complete."""
 
     selector: str
     is_complete: bool

@@ -1,4 +1,4 @@
-// One watch as a stream carries it. Each new stream tells the state again, between its two marks; the session compares.
+// One watch as a stream carries it. Each new stream carries the state again, between two marks; the session compares.
 
 export class Watched {
   isServed = false; // its reply has been told
