@@ -22,6 +22,8 @@ pub(super) struct Flight {
     /// How many of those stand for messages that are not sent again: they take identifiers, and no room of the client's.
     withdrawn: u16,
     last_id: u16,
+    /// Identifiers in use may be higher than the last that was given: those have begun anew since, or the session is an earlier connection's.
+    has_higher: bool,
 }
 
 /// What a PUBREC or PUBCOMP is to what is in flight.
@@ -37,7 +39,8 @@ impl Flight {
     /// What a session kept: nothing of it has been sent on this connection.
     pub(super) fn resumed(mut packets: Vec<InFlight>, last_id: u16) -> Self {
         packets.truncate(IDENTIFIERS);
-        Self { packets: packets.into(), sent: 0, withdrawn: 0, last_id }
+        let has_higher = !packets.is_empty();
+        Self { packets: packets.into(), sent: 0, withdrawn: 0, last_id, has_higher }
     }
 
     pub(super) fn keep(self) -> (Vec<InFlight>, u16) {
@@ -88,12 +91,10 @@ impl Flight {
 
     /// Notes a message that is sent now; returns its packet identifier.
     pub(super) fn send(&mut self, sent: InFlight) -> u16 {
-        // Identifiers are given in turn, so that the first in use that could be met is the oldest.
+        // Identifiers are given in turn: until they begin anew, those in use are lower than the next.
         let mut packet_id = next(self.last_id);
-        for packet in &self.packets {
-            if packet.packet_id != packet_id {
-                break;
-            }
+        self.has_higher = !self.packets.is_empty() && (self.has_higher || packet_id < self.last_id);
+        while self.has_higher && self.packets.iter().any(|packet| packet.packet_id == packet_id) {
             packet_id = next(packet_id);
         }
         self.last_id = packet_id;
@@ -201,4 +202,46 @@ impl Flight {
 
 fn next(packet_id: u16) -> u16 {
     packet_id.wrapping_add(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Flight, InFlight, LogId};
+
+    fn packet() -> InFlight {
+        InFlight {
+            packet_id: 0,
+            flags: 0,
+            log: LogId { slot: 0, generation: 0 },
+            sequence: 1,
+            subscription_id: 0,
+            group: 0,
+            arrival: 1,
+            message: None,
+        }
+    }
+
+    #[test]
+    fn an_identifier_in_use_is_not_given_again_however_long_it_takes_to_be_settled() {
+        let mut flight = Flight::default();
+        let mut used: BTreeSet<u16> = (0..9).map(|_| flight.send(packet())).collect();
+        for settled in [1, 4, 9] {
+            assert!(flight.acknowledge(settled).is_ok_and(|packet| packet.is_some()) && used.remove(&settled));
+        }
+        for _ in 0..3 * usize::from(u16::MAX) {
+            let given = flight.send(packet());
+            assert!(given != 0 && !used.contains(&given), "{given} is still in use");
+            assert!(flight.acknowledge(given).is_ok_and(|packet| packet.is_some()));
+        }
+        // The same of what a session kept.
+        let (kept, last) = flight.keep();
+        let mut flight = Flight::resumed(kept, last);
+        while flight.resend(u16::MAX).is_some() {}
+        for _ in 0..usize::from(u16::MAX) {
+            let given = flight.send(packet());
+            assert!(!used.contains(&given) && flight.acknowledge(given).is_ok(), "{given} is still in use");
+        }
+    }
 }
