@@ -134,6 +134,10 @@ impl Shard {
     /// messages are in no log: what was lost of them is told.
     pub(super) fn fall_off_feed(&mut self, lost: &[Lost]) {
         self.restate_watches();
+        // Their cursors will be caught up before this turn delivers: what it has noted for them would come behind what is later.
+        for single in std::mem::take(&mut self.singles) {
+            self.postpone(&single);
+        }
         let mut concerned = Vec::new();
         for Lost { subject, log, count } in lost {
             self.streams.concerned(*log, subject, &mut concerned);

@@ -116,3 +116,30 @@ fn standard_messages_are_no_part_of_a_range() {
         assert_eq!(row.count + row.conflated, whole, "{row:?}");
     }
 }
+
+#[test]
+fn what_a_turn_has_noted_comes_first_where_the_shard_falls_off_the_feed_in_it() {
+    for is_guaranteed in [true, false] {
+        let mut settings = open_settings();
+        settings.limits.feed_entries_max = 10;
+        let mut world = World::new(settings, 2, false);
+        let (publisher, reader, other) = (world.connect(0), world.connect(1), world.connect(1));
+        world.ask(reader, r#"{"id":1,"subscribe":"/a"}"#);
+        let publish = |n: usize| json!({"publish": "/a", "content": n, "guaranteed": is_guaranteed});
+        for (numbers, selector) in [(0..3, "/x"), (3..23, "/y")] {
+            let some: Vec<Value> = numbers.map(publish).collect();
+            world.say(publisher, &json!(some).to_string());
+            world.turn_alone(0);
+            // It looks at the feed in the midst of its turn.
+            world.say(other, &json!({"id": 1, "subscribe": selector}).to_string());
+        }
+        world.turn(1);
+        world.settle();
+        let heard = world.heard(reader);
+        let got: Vec<u64> = heard.iter().filter_map(|push| push["content"].as_u64()).collect();
+        let dropped =
+            heard.iter().filter(|push| push.get("dropped").is_some()).filter_map(|push| push["count"].as_u64());
+        let expected: Vec<u64> = if is_guaranteed { (0..23).collect() } else { Vec::new() };
+        assert_eq!((dropped.sum::<u64>(), got), (23 - expected.len() as u64, expected), "guaranteed {is_guaranteed}");
+    }
+}
