@@ -105,6 +105,8 @@ impl InFlight {
     pub const WITHDRAWN: u8 = 8;
     /// QoS 2, and its subject promises the disk: what the client is sent of it is on the disk first.
     pub const ON_DISK: u8 = 16;
+    /// It was sent as what its subject retained, which may be made of several messages.
+    pub const STATE: u8 = 32;
 
     #[must_use]
     pub const fn is_released(&self) -> bool {

@@ -99,9 +99,10 @@ impl Mqtt {
                 self.on_disk_mut().change(parts.arrival);
             }
             let retained = if packet.is_retained { InFlight::RETAINED } else { 0 };
+            let state = if is_joining { InFlight::STATE } else { 0 };
             packet.packet_id = self.flight.send(InFlight {
                 packet_id: 0,
-                flags: exactly_once | retained | on_disk,
+                flags: exactly_once | retained | on_disk | state,
                 log: parts.log,
                 sequence: parts.sequence,
                 subscription_id: *subscription_id,

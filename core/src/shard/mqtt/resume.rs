@@ -91,10 +91,16 @@ impl Shard {
 
     /// False where the message is no more, has expired, or is larger than the client takes now.
     fn put_again(&mut self, socket: u32, mut packet: InFlight) -> bool {
-        lock(&self.node).pin(&mut packet);
+        let node = lock(&self.node);
+        node.pin(&mut packet);
         let wall_ms = self.now.wall_ms;
         let Some(message) = packet.message else { return false };
-        let Some(parts) = Parts::of(&message).filter(|parts| parts.expires_in_s(wall_ms) != Some(0)) else {
+        // A patch alone is not the state that was sent first; what has been merged into that since follows again.
+        let state = node.snapshot(packet.log, self.now).filter(|_| packet.flags & InFlight::STATE != 0);
+        let state = state.filter(|state| message.is_patch || state.last.sequence == message.sequence);
+        drop(node);
+        let parts = state.as_ref().map_or_else(|| Parts::of(&message), Parts::of_snapshot);
+        let Some(parts) = parts.filter(|parts| parts.expires_in_s(wall_ms) != Some(0)) else {
             return false;
         };
         let Some(connection) = self.connections.get_mut(socket) else { return false };

@@ -57,3 +57,27 @@ fn a_session_that_comes_back_after_a_restart_may_have_missed_what_no_journal_kee
         }
     }
 }
+
+#[test]
+fn a_retained_state_of_patches_is_sent_again_as_it_was_sent_first() {
+    let mut settings = settings();
+    let merge = PatternSettings { pattern: "/state".into(), merge: Some(true), ..PatternSettings::default() };
+    settings.patterns = vec![merge];
+    let mut world = World::new(settings, 1, false);
+    for content in [r#"{"a":1}"#, r#"{"b":2}"#] {
+        let publisher = world.connect(0);
+        world.ask(publisher, &format!(r#"{{"publish":"/state","content":{content}}}"#));
+    }
+    let ann = || Holder::new("", "authorizer", "ann");
+    let place = come_as(&mut world, ann(), &connect_with("c", false));
+    let filters = subscribe(&[("state", 1)]);
+    world.bytes(place, &packet(0x82, &[&filters[2..4], &[0], &filters[4..]].concat()));
+    world.turn_all();
+    let whole = r#"{"a":1,"b":2}"#;
+    assert!(has(&taken(&mut world, place), whole));
+    world.gone(place);
+    world.turn_all();
+    let place = come_as(&mut world, ann(), &connect_with("c", false));
+    let again = taken(&mut world, place);
+    assert!(has(&again, "state") && has(&again, whole), "{}", String::from_utf8_lossy(&again));
+}
