@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Node;
 use super::keys::{Keys, Known};
 use super::log::Log;
+use super::mqtt::NOBODY;
 use super::names::Owner;
 use crate::account::{Bucket, Rate};
 use crate::codes::Code;
@@ -70,9 +71,11 @@ impl Node {
         if is_own(subject) && draft.connection != NODE && !is_dispatch(subject) {
             return Err(Code::SubjectInvalid);
         }
-        if draft.mqtt.is_some_and(|mqtt| mqtt.qos != Qos::AtMostOnce) && self.journal.is_some() {
+        if let (Some(true), Some(journal)) = (draft.mqtt.map(|mqtt| mqtt.qos != Qos::AtMostOnce), &self.journal) {
+            // Nobody can be told that a will is refused, and nobody waits for it.
+            let is_promised = draft.connection != NOBODY || !journal.is_failing();
             let policy = self.policy(subject);
-            let is_from_disk = policy.acks_mqtt_from_disk && policy.journals;
+            let is_from_disk = is_promised && policy.acks_mqtt_from_disk && policy.journals;
             draft.ack = if is_from_disk { Ack::Disk } else { Ack::Cached };
         }
         self.check_ack(draft)?;

@@ -178,27 +178,25 @@ impl Shard {
             mqtt.client_key = (*id != *mqtt.client_id).then(|| Box::new(Arc::clone(&id)));
         }
         let place = keeps_session.then(|| node.owner_of(&holder, self.origin(socket)));
-        let claim = node.claim(&id, &holder, connection_id, is_clean, place);
-        self.wakes |= node.take_wakes();
-        let wills = node.take_wills();
-        match claim {
+        let claimed = match node.claim(&id, &holder, connection_id, is_clean, place) {
             Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
             Claim::Full(code) => {
                 Err(Fault::of(code, Reason::QUOTA, "this client's holder has its share of mqtt_sessions_max"))
             }
-            Claim::Wait => Ok(Step::Wait),
-            Claim::Granted { serial, kept, before } => {
-                let restored = match kept {
-                    Some(kept) => self.restore_client(socket, kept, (&id, before), &mut node)?,
-                    None => None,
-                };
-                self.wakes |= node.take_wakes();
-                drop(node);
-                self.publish_wills(wills);
-                self.open_client(socket, serial, restored);
-                Ok(Step::Done)
+            Claim::Wait => Ok(None),
+            Claim::Granted { serial, kept: None, .. } => Ok(Some((serial, None))),
+            Claim::Granted { serial, kept: Some(kept), before } => {
+                self.restore_client(socket, kept, (&id, before), &mut node).map(|restored| Some((serial, restored)))
             }
-        }
+        };
+        self.wakes |= node.take_wakes();
+        // Some of them may be others': they are published whatever becomes of this client.
+        let wills = node.take_wills();
+        drop(node);
+        self.publish_wills(wills);
+        let Some((serial, restored)) = claimed? else { return Ok(Step::Wait) };
+        self.open_client(socket, serial, restored);
+        Ok(Step::Done)
     }
 
     fn open_client(&mut self, socket: u32, serial: u32, restored: Option<Restored>) {

@@ -6,11 +6,11 @@ use super::end::{listeners, packet, text};
 use crate::world::World;
 use godwit_core::holder::Holder;
 use godwit_core::journal::KeptMessage;
-use godwit_core::node::PastRun;
-use godwit_core::position::Position;
+use godwit_core::node::{PastRun, Progress};
+use godwit_core::position::{Now, Position};
 use godwit_core::report::{Order, Report};
 use godwit_core::rights::Rights;
-use godwit_core::settings::{JournalSettings, Listener, RuleSettings, Settings};
+use godwit_core::settings::{JournalSettings, Listener, PatternSettings, RuleSettings, Settings};
 
 const RUN: u64 = 0xc0;
 
@@ -182,4 +182,52 @@ fn a_shard_that_gave_up_leaves_nothing_of_a_client_without_a_session_that_had_a_
     node.sweep(now);
     assert!(!node.is_connected("c", &holder), "nobody waits for it");
     assert_eq!(node.take_notes()["will c"], None);
+}
+
+/// Whoever claims an identifier finds wills that are due, and others' among them.
+#[test]
+fn a_client_that_is_refused_takes_nobodys_will_with_it() {
+    let mut world = new_world(0);
+    let ann = || Holder::new("", "authorizer", "ann");
+    let keep = [5, 0x11, 0, 0, 0xff, 0xff];
+    let delay = [5, 0x18, 0, 0, 0x0e, 0x10];
+    let head = [&text("MQTT"), &[5, 0x80 | 0x04, 0, 0][..], &keep, &text("c"), &delay].concat();
+    let says = packet(0x10, &[&head, &text("will")[..], &text("gone"), &text("token")].concat());
+    let place = come_as(&mut world, ann(), &says);
+    world.gone(place);
+    come_as(&mut world, ann(), &super::admit::connect_with("d", false));
+    let listener = world.connect(0);
+    world.ask(listener, r#"{"id":1,"subscribe":"/will"}"#);
+
+    let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), 1);
+    world.bytes(place, &super::admit::connect_with("d", false));
+    world.turn_all();
+    let asked = |report| if let Report::Authorize { connection, .. } = report { Some(connection) } else { None };
+    let connection = world.reports().into_iter().find_map(asked).expect("a question");
+    let later = Now { mono_ms: world.now.mono_ms + 3_601_000, ..world.now };
+    world.node.lock().unwrap().sweep(later);
+    let (holder, rights) =
+        (Holder::new("", "authorizer", "bob"), Rights::compile(&super::admit::all()).expect("rules"));
+    world.order(0, Order::Grant { connection, holder, rights: Arc::new(rights), expires_ms: None, token: None });
+    world.turn_all();
+    assert_eq!(world.socket(place).taken[3], 0x85, "the name is somebody else's");
+    let heard = world.heard(listener);
+    assert!(heard.iter().any(|line| line["text"] == "gone"), "{heard:?}");
+}
+
+#[test]
+fn a_will_is_published_although_the_disk_that_its_topic_promises_fails() {
+    let mut world = world_with(0, |settings| {
+        let mqtt_ack = Some("disk".to_owned());
+        settings.patterns = vec![PatternSettings { pattern: "/state".into(), mqtt_ack, ..PatternSettings::default() }];
+    });
+    let place = come_as(&mut world, Holder::new("", "authorizer", "ann"), &connect("gone"));
+    world.node.lock().unwrap().journaled(Progress { is_failing: true, ..Progress::default() });
+    world.gone(place);
+    world.turn_all();
+    world.advance(2_000);
+    world.turn_all();
+    let node = world.node.lock().unwrap();
+    let snapshot = node.find("/state").and_then(|log| node.snapshot(log, world.now));
+    assert_eq!(snapshot.as_ref().map(|snapshot| snapshot.content()), Some(&b"gone"[..]));
 }
