@@ -94,3 +94,20 @@ fn a_removal_behind_a_removal_that_waits_finds_nothing() {
     assert!(matches!(publish(&mut node, "/slow/1", removal(), at_ms(1)), Outcome::Awaits { .. }));
     assert_eq!(publish(&mut node, "/slow/1", removal(), at_ms(1)), Outcome::Refused(Code::SnapshotMissing));
 }
+
+/// The writer's queue alone drops rows: it knows which are missing, so that readers are told of them after a restart.
+#[test]
+fn no_row_is_dropped_on_its_way_to_the_writer_whether_the_disk_fails_or_not() {
+    for is_failing in [false, true] {
+        let mut node = slow_node(|settings| {
+            settings.journal = Some(JournalSettings { messages_bytes_max: 1_000, ..JournalSettings::default() });
+        });
+        node.journaled(Progress { is_failing, ..Progress::default() });
+        for number in 0..50 {
+            publish(&mut node, "/a", draft(&number.to_string()), at_ms(1));
+        }
+        let mut rows = Vec::new();
+        node.take_rows(&mut rows);
+        assert_eq!(rows.len(), 50, "failing {is_failing}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What waits to be written down, and how far the journal has come: rows are handed over in batches, in the order of arrival, and
-//! share the messages with the logs. Owns who may still be promised the disk. Bounded: while the disk keeps up publishers are held
-//! back at half of the limit; while it fails, rows that find no room are lost to the journal, counted and told.
+//! share the messages with the logs. Owns who may still be promised the disk. Bounded by what a turn accepts: while the disk keeps up publishers
+//! are held back at half of the limit; while it fails, the writer's queue drops what finds no room, and knows which rows those are.
 mod notes;
 mod readings;
 mod restore;
@@ -58,7 +58,6 @@ pub(super) struct Journal {
     is_urgent: bool,
     /// The last arrival of the rows that somebody waits for, by shard.
     waiting: [u64; super::SHARDS_MAX],
-    lost: u64,
     /// The last arrival that came here.
     last: u64,
     /// Messages of an earlier run up to this arrival may be missing: the disk had failed.
@@ -77,7 +76,6 @@ impl Journal {
             progress: Progress::default(),
             is_urgent: false,
             waiting: [0; super::SHARDS_MAX],
-            lost: 0,
             last: 0,
             hole: 0,
             readings: readings::Readings::default(),
@@ -100,14 +98,9 @@ impl Journal {
     }
 
     pub(super) fn push(&mut self, row: MessageRow) {
-        let cost = row.cost_bytes();
         self.last = row.message.arrival;
-        if self.bytes + cost > self.bytes_max && self.progress.is_failing {
-            self.lost += 1;
-            return;
-        }
         self.is_urgent |= row.needs_disk;
-        self.bytes += cost;
+        self.bytes += row.cost_bytes();
         self.rows.push(row);
     }
 
@@ -163,11 +156,6 @@ impl Node {
         if let Some(journal) = &mut self.journal {
             journal.progress.is_full = true;
         }
-    }
-
-    /// Rows that were lost to the journal here since the last call: the disk failed and there was no room.
-    pub fn take_rows_lost(&mut self) -> u64 {
-        self.journal.as_mut().map_or(0, |journal| std::mem::take(&mut journal.lost))
     }
 
     /// The writer has come so far. Shows what was not to be seen before; returns the shards to wake: those with news in
