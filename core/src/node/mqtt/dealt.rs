@@ -109,7 +109,7 @@ impl Dealings {
 impl Dealt {
     /// Nothing yet, after an arrival.
     fn begin(told: u64) -> Self {
-        Self { from: told + 1, gap_count: Some(0), ..Self::default() }
+        Self { from: told.saturating_add(1), gap_count: Some(0), ..Self::default() }
     }
 
     fn miss(&mut self, missed: Option<u64>) {

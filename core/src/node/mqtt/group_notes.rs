@@ -130,7 +130,25 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use crate::node::Node;
+    use crate::position::Now;
     use crate::settings::{JournalSettings, Settings};
+
+    #[test]
+    fn a_group_of_which_only_a_session_is_known_begins_where_the_run_does() {
+        let settings = Settings { journal: Some(JournalSettings::default()), ..Settings::default() };
+        let mut node = Node::new(&settings);
+        let subscription =
+            r#"{"selector":"$share/g/a","options":1,"subscription_id":0,"arrival":3,"began":0,"is_joining":false}"#;
+        let text = format!(
+            r#"{{"identity":"ann","session_ms":1000,"expires_ms":0,"subscriptions":[{subscription}],"flight":[],"received":[],
+                "last_packet_id":0,"gaps":null,"notices":null,"owed_after":0}}"#
+        );
+        node.begin_restore(Vec::new());
+        assert!(node.restore_note("session c", &text, 0, Now::default()));
+        node.finish_restore(Now::default());
+        let group = node.groups.by_number.values().next().expect("the group of the session");
+        assert_eq!((group.arrival, group.held), (node.index.head(), node.index.head()));
+    }
 
     #[test]
     fn a_group_that_has_not_come_past_an_earlier_run_notes_what_that_had_settled() {
