@@ -11,6 +11,7 @@ mod groups;
 mod holders;
 mod holds;
 mod inherited;
+mod node_bound;
 mod owed;
 mod packets;
 mod promised;
@@ -41,6 +42,7 @@ pub use inherited::{Inherited, Sender};
 pub use owed::Missed;
 pub(super) use owed::Owed;
 pub(super) use packets::Packets;
+pub use packets::Received;
 use promised::Promises;
 pub use revoked::Ended;
 pub(super) use saved::{Pending, SESSION};
@@ -122,35 +124,6 @@ impl InFlight {
     #[must_use]
     pub const fn needs_message(&self) -> bool {
         self.flags & (Self::RELEASED | Self::WITHDRAWN) == 0
-    }
-}
-
-/// A message of QoS 2 from a client that has not released it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    pub packet_id: u16,
-    /// Of one whose subject promises the disk; 0 of any other. `u64::MAX`: it has not been accepted yet.
-    pub arrival: u64,
-    /// Another connection had received it: a repeat of it says that it is a repeat.
-    pub is_returned: bool,
-    /// Its row was on the disk, and it was answered: what is lost later does not concern it.
-    pub is_kept: bool,
-}
-
-/// What a session's note says of it.
-impl std::hash::Hash for Received {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.packet_id, self.arrival, self.is_returned).hash(state);
-    }
-}
-
-impl Received {
-    pub const UNDER_WAY: u64 = u64::MAX;
-
-    /// Whether its release is on the disk before the client hears of it.
-    #[must_use]
-    pub const fn is_on_disk(&self) -> bool {
-        self.arrival > 0 && self.arrival != Self::UNDER_WAY
     }
 }
 

@@ -3,8 +3,36 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Received;
 use crate::journal::KeptMessage;
+
+/// A message of QoS 2 from a client that has not released it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    pub packet_id: u16,
+    /// Of one whose subject promises the disk; 0 of any other. `u64::MAX`: it has not been accepted yet.
+    pub arrival: u64,
+    /// Another connection had received it: a repeat of it says that it is a repeat.
+    pub is_returned: bool,
+    /// Its row was on the disk, and it was answered: what is lost later does not concern it.
+    pub is_kept: bool,
+}
+
+/// What a session's note says of it.
+impl std::hash::Hash for Received {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.packet_id, self.arrival, self.is_returned).hash(state);
+    }
+}
+
+impl Received {
+    pub const UNDER_WAY: u64 = u64::MAX;
+
+    /// Whether its release is on the disk before the client hears of it.
+    #[must_use]
+    pub const fn is_on_disk(&self) -> bool {
+        self.arrival > 0 && self.arrival != Self::UNDER_WAY
+    }
+}
 
 /// By client: arrivals and identifiers, in order of arrival.
 #[derive(Debug, Default)]

@@ -93,16 +93,15 @@ impl Mqtt {
             }
             let is_once = packet.qos == Qos::ExactlyOnce;
             let is_on_disk = is_once && parts.is_on_disk && self.session_ms > 0;
-            let exactly_once = if is_once { InFlight::EXACTLY_ONCE } else { 0 };
-            let on_disk = if is_on_disk { InFlight::ON_DISK } else { 0 };
             if is_on_disk {
                 self.on_disk_mut().change(parts.arrival);
             }
-            let retained = if packet.is_retained { InFlight::RETAINED } else { 0 };
-            let state = if is_joining { InFlight::STATE } else { 0 };
             packet.packet_id = self.flight.send(InFlight {
                 packet_id: 0,
-                flags: exactly_once | retained | on_disk | state,
+                flags: (u8::from(is_once) * InFlight::EXACTLY_ONCE)
+                    | (u8::from(packet.is_retained) * InFlight::RETAINED)
+                    | (u8::from(is_on_disk) * InFlight::ON_DISK)
+                    | (u8::from(is_joining) * InFlight::STATE),
                 log: parts.log,
                 sequence: parts.sequence,
                 subscription_id: *subscription_id,
