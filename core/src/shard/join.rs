@@ -156,7 +156,8 @@ impl Shard {
         let gap =
             Push::Gap { subject: &subject, after: Some(after), at, reason, missed: None, pattern: stream.pattern() };
         codec::push(stream.wire, out, &gap);
-        self.counters.gaps += 1;
+        let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
+        self.counters.count_gap(connection, reason);
         true
     }
 

@@ -214,3 +214,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_gap_of_a_subject_that_is_not_there_counts_by_its_reason_and_protocol() {
+    let mut world = World::new(open_settings(), 1, false);
+    let place = world.connect(0);
+    let heard = world.ask(place, r#"{"id":1,"subscribe":"/a/*","after":{"/a/x":"3.4","/a/y":"7.4"}}"#);
+    assert_eq!(count_gaps(&heard), 2, "{heard:?}");
+    let counters = world.shard(0).counters();
+    assert_eq!((counters.gaps, counters.gap_reasons.iter().sum::<u64>()), (2, 2));
+}

@@ -1,6 +1,6 @@
 //! How much each MQTT session and group is owed, measured in the sweep, a bounded piece at a time, so that a publish costs the same whoever
-//! sleeps. Owns the bounds: of a holder that is owed too much the logs let the oldest go, and of the node's holders first the one with the
-//! most, of the identity with most, of the tenant with most. What it lost, a holder finds when it reads on; here it is only counted and reported.
+//! sleeps. Owns the bound of each: of a holder that is owed too much the logs let the oldest go. What it lost, a holder finds when it reads on;
+//! here it is only counted and reported.
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -13,12 +13,14 @@ use crate::subject::Pattern;
 const LOOKS_MAX: usize = 16_384;
 /// Messages of a log whose bytes are added up for one look.
 const MESSAGES_A_LOOK: usize = 8;
+/// Subscriptions that one look goes through.
+const PARTS_A_LOOK: usize = 16;
 /// Subscriptions of a holder up to which a subject that several of them select is counted once.
 const DISTINCT_MAX: usize = 16;
 /// Reports that nobody has fetched.
 const NEWS_MAX: usize = 64;
 /// Before a group's number in its key.
-const GROUP: u64 = 1 << 32;
+pub(super) const GROUP: u64 = 1 << 32;
 
 /// A session or group was owed too much, and its oldest messages have been let go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,10 +32,10 @@ pub struct Overdue {
 }
 
 #[derive(Debug)]
-struct Holder {
-    name: Arc<str>,
+pub(super) struct Holder {
+    pub(super) name: Arc<str>,
     /// What it was owed when it was measured last.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// How far the measuring of one holder has come.
@@ -62,7 +64,7 @@ struct Cut {
 
 #[derive(Debug, Default)]
 pub(in crate::node) struct Holders {
-    all: BTreeMap<u64, Holder>,
+    pub(super) all: BTreeMap<u64, Holder>,
     survey: Survey,
     news: Vec<Overdue>,
     skips: u64,
@@ -86,27 +88,8 @@ impl Holders {
         self.all.insert(GROUP | u64::from(number), Holder { name, bytes: 0 });
     }
 
-    fn begin(&mut self, key: u64, bytes_max: Option<usize>) {
+    pub(super) fn begin(&mut self, key: u64, bytes_max: Option<usize>) {
         self.survey = Survey { key, bytes_max, ..Survey::default() };
-    }
-}
-
-/// Whose share of the node's bound it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Owner {
-    Client(Arc<crate::holder::Holder>),
-    /// Its name, and its tenant.
-    Group(Arc<str>, Option<Arc<str>>),
-}
-
-impl Owner {
-    /// The tenant whose share comes first; none where there is none.
-    fn tenant(&self) -> Option<Arc<str>> {
-        let tenant = match self {
-            Self::Client(holder) => Some(&holder.tenant),
-            Self::Group(_, tenant) => tenant.as_ref(),
-        };
-        tenant.filter(|tenant| !tenant.is_empty()).cloned()
     }
 }
 
@@ -136,10 +119,10 @@ impl Node {
                 self.holders.all.remove(&key);
                 continue;
             }
-            left = left.saturating_sub(1);
             if self.measure(&parts, &mut left) && self.let_go(&parts, &mut left) {
                 self.holders.begin(key + 1, None);
             }
+            left = left.saturating_sub(looks_of(&parts));
         }
     }
 
@@ -162,6 +145,7 @@ impl Node {
             && let Some((pattern, arrival)) = parts.get(survey.part)
             && *left > 0
         {
+            *left -= 1;
             let after = survey.after.take();
             for (name, slot) in self.names.range(pattern, after.as_deref()) {
                 *left = left.saturating_sub(1);
@@ -196,7 +180,7 @@ impl Node {
         let first = parts.iter().map(|(_, arrival)| *arrival).min().unwrap_or(0);
         let mut cut =
             survey.cut.take().unwrap_or_else(|| Cut { floor: first.max(self.index.gone()), ..Cut::default() });
-        let head = self.index.head();
+        let (head, mut known) = (self.index.head(), HashMap::new());
         let is_over = |survey: &Survey| survey.messages > messages_max || survey.bytes > bytes_max;
         while is_over(&survey) && cut.floor < head && *left > 0 {
             *left -= 1;
@@ -206,7 +190,12 @@ impl Node {
             let Some(message) = log.get(log.widen(place.sequence_low)).filter(|one| one.arrival == cut.floor) else {
                 continue;
             };
-            if parts.iter().any(|(pattern, after)| *after < cut.floor && pattern.matches(&log.subject)) {
+            let after = known.entry(place.slot).or_insert_with(|| {
+                *left = left.saturating_sub(looks_of(parts));
+                let selecting = parts.iter().filter(|(pattern, _)| pattern.matches(&log.subject));
+                selecting.map(|(_, after)| *after).min()
+            });
+            if after.is_some_and(|after| after < cut.floor) {
                 let cost = message.cost_bytes();
                 survey.messages = survey.messages.saturating_sub(1);
                 survey.bytes = survey.bytes.saturating_sub(cost);
@@ -261,42 +250,11 @@ impl Node {
             }
         }
     }
+}
 
-    /// Past the node's bound the holder with most, of the identity with most, of the tenant with most, is to be owed less.
-    fn limit_owed(&mut self) {
-        let limits = &self.limits;
-        let bytes_max = match limits.mqtt_owed_node_bytes_max {
-            0 => limits.logs_bytes_max / 4,
-            bytes_max => bytes_max.min(limits.logs_bytes_max / 2),
-        };
-        let Some(excess) = self.counts.owed_bytes.checked_sub(bytes_max).filter(|excess| *excess > 0) else { return };
-        let (mut shares, mut tenants): (HashMap<Owner, usize>, HashMap<Arc<str>, usize>) = Default::default();
-        let all: Vec<(u64, usize, Owner)> =
-            self.holders.all.iter().map(|(key, holder)| (*key, holder.bytes, self.debt_owner(*key, holder))).collect();
-        for (_, bytes, owner) in &all {
-            *shares.entry(owner.clone()).or_default() += bytes;
-            if let Some(tenant) = owner.tenant() {
-                *tenants.entry(tenant).or_default() += bytes;
-            }
-        }
-        let weight = |one: &&(u64, usize, Owner)| {
-            let own = shares.get(&one.2).copied().unwrap_or(0);
-            let all = one.2.tenant().and_then(|tenant| tenants.get(&tenant).copied()).unwrap_or(own);
-            (all, own, one.1)
-        };
-        if let Some((key, bytes, _)) = all.iter().max_by_key(weight) {
-            self.holders.begin(*key, Some(bytes.saturating_sub(excess)));
-        }
-    }
-
-    /// Whose a holder is; a group is its own, in its tenant's share.
-    fn debt_owner(&self, key: u64, holder: &Holder) -> Owner {
-        let client = self.clients.by_id.get(&holder.name).filter(|_| key < GROUP);
-        match client {
-            Some(client) => Owner::Client(Arc::clone(&client.holder)),
-            None => Owner::Group(Arc::clone(&holder.name), self.groups.tenant(key as u32)),
-        }
-    }
+/// Looks that it takes to go through a holder's subscriptions once.
+fn looks_of(parts: &Parts) -> usize {
+    1 + parts.len() / PARTS_A_LOOK
 }
 
 /// The arrival after which a holder is owed a subject, if this subscription is the first of its that selects it.
@@ -320,4 +278,75 @@ fn owed_of(log: &Log, arrival: u64, left: &mut usize) -> (usize, usize) {
     };
     let bytes = if count < before { sum(before..log.len()) } else { log.bytes().saturating_sub(sum(0..before)) };
     (count, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{LOOKS_MAX, Node};
+    use crate::holder::Holder;
+    use crate::message::{Batch, Draft, Kind};
+    use crate::node::mqtt::{Client, Kept, KeptSubscription};
+    use crate::position::Now;
+    use crate::settings::Settings;
+
+    /// A session that is away, with so many subscriptions.
+    fn node_with(subscriptions: usize) -> Node {
+        let mut settings = Settings::default();
+        settings.limits.mqtt_owed_messages_max = 10;
+        let mut node = Node::new(&settings);
+        let subscription = |number| KeptSubscription {
+            selector: format!("/a/{number}/*").into(),
+            options: 1,
+            subscription_id: 0,
+            arrival: 0,
+            began: 0,
+            is_joining: false,
+            joined: None,
+            inherited: None,
+        };
+        let subscriptions = (0..subscriptions).map(subscription).collect();
+        let kept = Kept { subscriptions, owed_after: u64::MAX, ..Kept::default() };
+        let (id, mut client) = (Arc::from("c"), Client::new(1, Holder::nobody()));
+        node.own(&kept, "");
+        node.holders.add_client(1, &id);
+        client.kept = Some(Box::new(kept));
+        node.clients.by_id.insert(id, Box::new(client));
+        node
+    }
+
+    fn publish(node: &mut Node, subject: &str) {
+        let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+        batch.push(subject, Draft::new(Kind::Json, b"1", "", Holder::nobody(), 1));
+        node.append(&mut batch, &mut outcomes, Now::default());
+    }
+
+    #[test]
+    fn one_sweep_is_bounded_for_a_session_of_many_subscriptions_that_is_owed_too_much() {
+        let mut node = node_with(1_000);
+        (0..3_000).for_each(|number| publish(&mut node, &format!("/a/{}/{number}", number % 1_000)));
+        let mut sweeps = 0;
+        while node.holders.skips() == 0 {
+            node.sweep_owed();
+            sweeps += 1;
+            assert!(sweeps < 100, "it ends");
+        }
+        let matches = 3_000 * 1_000;
+        assert!(sweeps > matches / super::PARTS_A_LOOK / LOOKS_MAX, "{sweeps}");
+        // Of few subjects it is known after one look at each.
+        let mut node = node_with(1_000);
+        (0..3_000).for_each(|number| publish(&mut node, &format!("/a/{}/x", number % 3)));
+        node.sweep_owed();
+        assert_eq!(node.holders.skips(), 1);
+    }
+
+    #[test]
+    fn sessions_with_many_subscriptions_are_measured_few_at_a_time() {
+        let mut node = node_with(2 * LOOKS_MAX);
+        node.sweep_owed();
+        assert_eq!(node.holders.survey.key, 1, "all its subscriptions take more than a sweep");
+        (0..3).for_each(|_| node.sweep_owed());
+        assert_eq!(node.holders.all.len(), 1);
+    }
 }
