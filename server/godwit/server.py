@@ -46,6 +46,7 @@ from .monitoring.window_file import WindowFile
 if TYPE_CHECKING:  # loaded when it starts: the library under it takes longest of all
     from .admin.app import AdminPort
     from .demo import Demo
+    from .tls.context import TlsPort
 
 _SESSION_FIELDS = {
     "connected": ("connection", "identity", "client", "address", "protocol", "tenant", "authority"),
@@ -86,8 +87,10 @@ class Node:
         *,
         open_engine: OpenEngine = open_engine,
         read_config: Callable[[], Config] | None = None,
+        beside: TlsPort | None = None,
     ) -> None:
-        self._read_config = read_config
+        """`beside` is a port of this process that shows the node's certificates and follows its reloads."""
+        self._read_config, self._beside = read_config, beside
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
         self.refusals = Refusals()
@@ -212,8 +215,9 @@ class Node:
         after = take_over(before, config, live)
         # all that can be wrong first; nothing below can fail
         read_admin_token(after.admin)
-        if self._admin is not None:
-            self._admin.try_certificates(after.tls)
+        ports: list[TlsPort] = [port for port in (self._admin, self._beside) if port is not None]
+        for port in ports:
+            port.try_certificates(after.tls)
         mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch, self._access_mode)
         join = self.revocations.join
         removed = self._access_mode.list_authorities(join) - mode.list_authorities(join)
@@ -221,8 +225,8 @@ class Node:
         await asyncio.to_thread(self.engine.configure, after, self._start)
         self.guard.configure(after.admin)
         self._certificates.read(after.tls.certificate_files)
-        if self._admin is not None:
-            self._admin.certify(after.tls)
+        for port in ports:
+            port.certify(after.tls)
         gone = self._access_mode.adopt(mode)
         self.config = after
         code = int(Code.TOKEN_INVALID)

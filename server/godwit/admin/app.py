@@ -17,6 +17,7 @@ from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
 from ..errors import ListenFailed
 from ..pages.static_file import Handler
+from ..tls.context import make_tls_context, renew_certificate
 from . import (
     changes,
     charts,
@@ -36,7 +37,6 @@ from .guard import Guard
 from .hosts import is_host_allowed
 from .listener.connection import AdminConnection, Connections
 from .listener.handshake import Handshake
-from .listener.tls import make_tls_context
 from .openapi import route as openapi
 from .turn import Turn
 from .view import NodeView
@@ -90,7 +90,7 @@ class AdminPort:
     def certify(self, tls: TlsConfig) -> None:
         """Shows these certificates, which have been tried, from now on."""
         if self._tls is not None:
-            self._tls.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
+            renew_certificate(self._tls, tls)
 
     async def stop(self) -> None:
         """Closes the port."""

@@ -41,9 +41,9 @@ def check(named: Path | None, file: Path | None, settings: tuple[str, ...]) -> N
     """Check whether a node would start with this configuration. If not, list all mistakes and exit with code 2."""
     from ..access.access_mode import build_access_mode
     from ..admin.guard import read_admin_token
-    from ..admin.listener.tls import make_tls_context
     from ..audit.runner import load_audits
     from ..server import Node
+    from ..tls.context import make_tls_context
 
     found = read_config(_which_file(named, file), settings)
     mistakes = Mistakes()
@@ -51,7 +51,7 @@ def check(named: Path | None, file: Path | None, settings: tuple[str, ...]) -> N
         lambda: read_admin_token(found.admin),
         lambda: build_access_mode(found.access, found.issuers, found.tls),
         lambda: load_audits(found.audit),
-        lambda: found.admin.tls and make_tls_context(found.tls),
+        lambda: (found.admin.tls or found.dispatch.tls) and make_tls_context(found.tls),
     )
     for read in reads:
         with mistakes.gather():

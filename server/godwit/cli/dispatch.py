@@ -1,25 +1,29 @@
 """`godwit dispatch`: run dispatch alone, make keys, send failed deliveries again, and list deliveries.
 
 `run all` is a process without a node: its node is `dispatch.node_url`, which must trust its keys (`dispatch.token_keys_file`). SIGTERM or
-SIGINT takes no new requests, finishes what is in flight, and exits with code 0. A second process on one data directory exits with code 2.
+SIGINT takes no new requests, finishes what is in flight, and exits with code 0. SIGHUP reads the certificates again; broken ones change
+nothing. A second process on one data directory exits with code 2.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import click
 
+from ..errors import ConfigInvalid
 from .check import check
 from .options import config_options, read_config
 from .send import call, find_dispatch
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..dispatch.part import DispatchPart
 
 SCOPES = ("send", "read", "manage", "events", "admin", "operator")
 
@@ -52,8 +56,9 @@ dispatch.add_command(check)
 @click.option("--data", metavar="DIR", help="Directory for the data of dispatch.")
 def run(roles: str, file: Path | None, settings: tuple[str, ...], data: str | None) -> None:
     """Run dispatch without a node. ROLES is `all`: the embedded store takes one process."""
-    config = read_config(file, settings, {"node.data_directory": data, "dispatch.enabled": "true"})
-    raise SystemExit(asyncio.run(run_dispatch(config)))
+    flags = {"node.data_directory": data, "dispatch.enabled": "true"}
+    config = read_config(file, settings, flags)
+    raise SystemExit(asyncio.run(run_dispatch(config, lambda: read_config(file, settings, flags, is_reload=True))))
 
 
 @dispatch.command()
@@ -72,15 +77,16 @@ def rekey(file: Path | None, settings: tuple[str, ...], data: str | None) -> Non
     raise SystemExit(1 if changed.unreadable else 0)
 
 
-async def run_dispatch(config: Config) -> int:
-    """Runs until a signal; returns the exit code."""
+async def run_dispatch(config: Config, read: Callable[[], Config]) -> int:
+    """Runs until a signal; returns the exit code. SIGHUP reads the configuration again with `read`."""
     from ..dispatch.part import DispatchPart
     from ..logs import read_logger, start_logs, wait_for_logs
-    from .serve import listen_to_signals
+    from .serve import listen_to_hangups, listen_to_signals
 
     start_logs(config.logging, config.node.name or "dispatch")
-    signals = listen_to_signals()
+    signals, hangups = listen_to_signals(), listen_to_hangups()
     part = DispatchPart(config)
+    renewals = asyncio.create_task(_renew_on_hangup(hangups, part, read))
     try:
         address = await part.start_at(config.dispatch.node_url)
         await asyncio.to_thread(wait_for_logs)
@@ -88,8 +94,24 @@ async def run_dispatch(config: Config) -> int:
         asked = await signals.get()
         read_logger().info("signal_received", signal=asked.name)
     finally:
+        renewals.cancel()
         await part.stop()
     return 0
+
+
+async def _renew_on_hangup(hangups: asyncio.Event, part: DispatchPart, read: Callable[[], Config]) -> None:
+    from ..logs import read_logger
+
+    while await hangups.wait():
+        hangups.clear()
+        try:
+            tls = read().tls
+            part.try_certificates(tls)
+        except ConfigInvalid as error:  # the operator's mistake: the old certificate stays
+            read_logger().error("config_not_reloaded", reason=str(error))
+        else:
+            part.certify(tls)
+            read_logger().info("config_reloaded", taken_over=["tls"])
 
 
 @dispatch.command()

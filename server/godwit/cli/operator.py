@@ -125,14 +125,14 @@ def reload(admin: str | None, token_file: Path | None) -> None:
         click.echo(f"needs a restart: {', '.join(told['waits_for_restart'])}")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class NoRedirect(urllib.request.HTTPRedirectHandler):
     """The token is meant for the address that was given, and for no other."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
-OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
+OPENER = urllib.request.build_opener(NoRedirect, urllib.request.ProxyHandler({}))
 
 
 def call(admin: str | None, token_file: Path | None, method: str, path: str, body: object = None) -> dict[str, Any]:

@@ -86,11 +86,11 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
             "variable_ignored", variable=variable, reason="Kubernetes sets it for a Service of that name"
         )
     _end_on_signals()
-    hangups = _listen_to_hangups()
+    hangups = listen_to_hangups()
     dispatch = _open_dispatch(config)
     read_again = read if dispatch is None else lambda: dispatch.trust(read())
     try:
-        node = Node(config if dispatch is None else dispatch.config, read_config=read_again)
+        node = Node(config if dispatch is None else dispatch.config, read_config=read_again, beside=dispatch)
     except BaseException:
         await _stop_dispatch(dispatch)
         raise
@@ -232,7 +232,7 @@ def listen_to_signals() -> asyncio.Queue[signal.Signals]:
     return signals
 
 
-def _listen_to_hangups() -> asyncio.Event:
+def listen_to_hangups() -> asyncio.Event:
     """Set where one came, also before the program was here."""
     hangups = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangups.set)

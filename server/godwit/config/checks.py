@@ -77,7 +77,7 @@ def _check_tls(config: Config) -> Iterator[ConfigInvalid]:
     if len(tls.certificate_files) != len(tls.key_files):
         bound = f"must be as many as tls.certificate_files, {len(tls.certificate_files)}"
         yield _refuse(config, "tls.key_files", tls.key_files, bound)
-    for key in ("client.tls_address", "mqtt.tls_address", "admin.tls"):
+    for key in ("client.tls_address", "mqtt.tls_address", "admin.tls", "dispatch.tls"):
         if read_value(config, key) and not tls.certificate_files:
             yield _refuse(config, key, read_value(config, key), "needs tls.certificate_files and tls.key_files")
     if tls.client_identity != "none" and tls.client_certificates == "none":

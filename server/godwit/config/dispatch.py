@@ -54,6 +54,7 @@ class DispatchConfig:
 
     enabled: bool = option(False, "Run dispatch in the node's process.")
     address: Address = option(Address("127.0.0.1", 8802), "Where the API of dispatch listens.")
+    tls: bool = option(False, "The API speaks TLS, with the certificates of [tls].")
     origins: tuple[str, ...] = option(
         (), "Origins whose pages may call the API, such as https://example.com.", check=check_origins
     )

@@ -44,12 +44,15 @@ class DispatchFolder:
         """The JWK Set that the node of this process trusts."""
         return self.path / "keys.json"
 
-    def note_listener(self, url: str) -> None:
-        """Says where the API listens, for commands of this user on this machine."""
+    def note_listener(self, url: str, certificate: str = "") -> None:
+        """Says where the API listens, and with which certificate, for commands of this user on this machine."""
         folder = runtime_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._note = folder / "dispatch.json"
-        write_private(self._note, msgspec.json.encode({"url": url, "key_file": str(self.admin_key_file)}))
+        note = {"url": url, "key_file": str(self.admin_key_file)}
+        if certificate:
+            note["certificate"] = str(Path(certificate).absolute())
+        write_private(self._note, msgspec.json.encode(note))
 
     def close(self) -> None:
         """Removes what must not stay."""

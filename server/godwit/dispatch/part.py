@@ -15,7 +15,9 @@ from pathlib import Path
 
 from ..config import Config
 from ..config.option import Address
+from ..config.tls import TlsConfig
 from ..rows.feedback import FeedbackJournal
+from ..tls.context import make_tls_context, renew_certificate
 from .api.keys import SCOPES, digest_key, make_key
 from .folder import DispatchFolder
 from .roles import Roles
@@ -42,6 +44,12 @@ class DispatchPart:
         except BaseException:
             self._folder.close()
             raise
+        try:
+            self._tls = make_tls_context(config.tls) if config.dispatch.tls else None
+        except BaseException:
+            self.store.close()
+            self._folder.close()
+            raise
         self._signing = SigningKey(self._folder.signing_key_file)
         write_private(self._folder.public_keys_file, self._signing.key_set)
         self.config = self.trust(config)
@@ -63,8 +71,19 @@ class DispatchPart:
         """Starts all roles with the node at a URL; where the API listens. Raises ListenFailed."""
         self._thread.start()
         address = await asyncio.wrap_future(self._submit_start(url))
-        self._folder.note_listener(f"http://{address}")
+        certificate = self.config.tls.certificate_files[0] if self._tls is not None else ""
+        self._folder.note_listener(f"{'https' if certificate else 'http'}://{address}", certificate)
         return address
+
+    def try_certificates(self, tls: TlsConfig) -> None:
+        """Raises ConfigInvalid where `certify` would fail."""
+        if self._tls is not None:
+            make_tls_context(tls)
+
+    def certify(self, tls: TlsConfig) -> None:
+        """Shows these certificates, which have been tried, from now on; in the thread that accepts connections."""
+        if self._tls is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(renew_certificate, self._tls, tls)
 
     async def stop(self) -> None:
         """Finishes what is in flight; a second call does nothing."""
@@ -88,7 +107,7 @@ class DispatchPart:
         settings = (config.dispatch, config.dispatch_limits, url, config.dispatch_email)
         journal = self._open_journal()
         try:
-            self._roles = Roles(self.store, self._signing, *settings, journal=journal)
+            self._roles = Roles(self.store, self._signing, *settings, journal=journal, tls=self._tls)
         except BaseException:
             if journal is not None:
                 journal.close()

@@ -7,6 +7,7 @@ else. Invariant: `stop` returns after everything in flight is finished and store
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +88,11 @@ class Roles:
         email: DispatchEmailConfig,
         *,
         journal: FeedbackJournal | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Raises ConfigInvalid where a file of a channel cannot be used."""
         self._store, self._signing, self._config, self._limits = store, signing, config, limits
+        self._tls = tls
         self._accepted, self._inbox_due = asyncio.Event(), asyncio.Event()
         names = ("inbox", "webhook", "email") if email.relay else ("inbox", "webhook")
         self._wakeups = {channel: WakeUps() for channel in names}
@@ -122,7 +125,7 @@ class Roles:
         self._runner = web.AppRunner(self._build_app(), access_log=None)
         await self._runner.setup()
         address = self._config.address
-        site = web.TCPSite(self._runner, address.host, address.port, reuse_address=True)
+        site = web.TCPSite(self._runner, address.host, address.port, reuse_address=True, ssl_context=self._tls)
         try:
             await site.start()
         except OSError as error:

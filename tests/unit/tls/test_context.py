@@ -1,12 +1,12 @@
-"""The admin port's TLS uses no suite that the configuration leaves out."""
+"""A port whose TLS Python speaks uses no suite that the configuration leaves out."""
 
 import ssl
 
 import pytest
 
-from godwit.admin.listener.tls import NEWEST, make_tls_context, name_of_openssl
 from godwit.config.tls import SUITES, TlsConfig
 from godwit.errors import ConfigInvalid
+from godwit.tls.context import NEWEST, make_tls_context, name_of_openssl
 from tests.authority import Authority
 
 
