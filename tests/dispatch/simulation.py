@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from godwit.dispatch.fanout.dispatcher import Clocks, Dispatcher, Pace
-from godwit.dispatch.model import DeliveryKey, Job, Outcome, Page, Result, Shipment, State
+from godwit.dispatch.model import DeliveryKey, Job, Outcome, Page, PutOff, Result, Shipment, State
 from godwit.dispatch.pure.rank import is_open
 from godwit.dispatch.stores.sqlite import accept, fanout, jobs, receivers
 from godwit.dispatch.stores.sqlite.changes import add_counts
@@ -25,6 +25,7 @@ from godwit.dispatch.vault import Vault
 LEASE_MS = 30
 PACE = Pace(page_receivers=2, slots=2, per_lane=2, lease_ms=LEASE_MS, due_limit=3)
 CHANNEL = "webhook"
+RESULTS = (Result.OK, Result.TEMPORARY, Result.DOUBT, Result.THROTTLED)
 FAULTS = (
     "no_fence",
     "no_lease_check",
@@ -136,6 +137,11 @@ class Store:
         await world.pause(self.worker)
         return begun
 
+    async def put_off(self, rows: Sequence[PutOff]) -> None:
+        await self.world.pause(self.worker)
+        fanout.put_off(self.world.database, rows)
+        await self.world.pause(self.worker)
+
     async def claim_due(
         self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]
     ) -> list[Shipment]:
@@ -173,14 +179,17 @@ class Provider:
         if is_open(state) and (state is not State.SENDING or attempt != shipment.attempt):
             world.violations.append(f"{key} sent as attempt {shipment.attempt} while it is {state.name} {attempt}")
         await world.pause(self.worker)
-        result = Result.OK if world.is_calm else world.chance.choices(list(Result)[:3], [7, 2, 2])[0]
+        result = Result.OK if world.is_calm else world.chance.choices(RESULTS, [7, 2, 2, 2])[0]
         is_taken = result is Result.OK or (result is Result.DOUBT and world.chance.random() < 0.5)
         if is_taken:
             world.accepted.setdefault(key, []).append(shipment.is_doubtful)
         await world.pause(self.worker)
         if result is Result.OK:
             return Outcome(key, shipment.attempt, State.SENT)
-        return Outcome(key, shipment.attempt, State.DEFERRED, str(result), retry_at_ms=world.now_ms + 5)
+        wait_ms = 5 if result is Result.THROTTLED else 0
+        return Outcome(
+            key, shipment.attempt, State.DEFERRED, str(result), retry_at_ms=world.now_ms + 5, throttle_ms=wait_ms
+        )
 
 
 class Worker:

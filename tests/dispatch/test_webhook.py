@@ -85,8 +85,7 @@ async def test_a_webhook_is_a_signed_event_and_is_counted(tmp_path: Path, runtim
 @pytest.mark.parametrize(
     ("status", "state", "reason"),
     [
-        (503, "deferred", "temporary"),
-        (429, "deferred", "temporary"),
+        (500, "deferred", "temporary"),
         (410, "failed", "address"),
         (400, "failed", "content"),
     ],

@@ -113,6 +113,8 @@ class Result(StrEnum):
     DOUBT = "doubt"
     ADDRESS = "address"
     CONTENT = "content"
+    THROTTLED = "throttled"
+    """The other side asked to wait: its whole host does, and it was not an attempt."""
 
 
 class DeliveryKey(NamedTuple):
@@ -205,8 +207,18 @@ class Outcome:
     retry_at_ms: int | None = None
     value: str = field(default="", repr=False)
     """The address that was tried: another may stand there when the outcome is stored."""
+    throttle_ms: int = 0
+    """How long everything for the same host waits. What was refused so was not an attempt."""
     rendered: bool | None = None
     """Whether the receiver's own body rendered; None where there was nothing to render."""
+
+
+class PutOff(NamedTuple):
+    """A queued delivery whose host rests, and when its time comes again."""
+
+    key: DeliveryKey
+    attempt: int
+    due_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ SHIPMENT = Shipment(DeliveryKey(7, 8, "webhook", 9), "t", Target(8, 9, "ann", "h
     ("statuses", "result"),
     [
         ((200, 204, 299), Result.OK),
-        ((408, 425, 429, 500, 503, 599), Result.TEMPORARY),
+        ((408, 425, 500, 503, 599), Result.TEMPORARY),
+        ((429,), Result.THROTTLED),
         ((410,), Result.ADDRESS),
         ((100, 301, 302, 400, 401, 404, 422), Result.CONTENT),
     ],
@@ -35,11 +36,28 @@ def test_a_failure_is_tried_again_until_the_notification_expires() -> None:
     assert make_outcome(SHIPMENT, Result.ADDRESS, "HTTP 410", 0, 0.5).reason == "address"
 
 
-def test_retry_after_is_seconds_or_nothing() -> None:
-    assert [read_retry_after(text) for text in ("120", None, "", "-1", "Fri, 01 Jan 2027", "9" * 12)] == [
-        120_000,
-        *[0] * 5,
-    ]
+def test_a_throttled_delivery_waits_without_an_attempt() -> None:
+    asked = make_outcome(SHIPMENT, Result.THROTTLED, "HTTP 429", 1_000, 0.5, 2_000)
+    assert (asked.state, asked.retry_at_ms, asked.throttle_ms) == (State.DEFERRED, 4_000, 2_000)
+    unsaid = make_outcome(SHIPMENT, Result.THROTTLED, "HTTP 429", 1_000, 0.0)
+    assert (unsaid.retry_at_ms, unsaid.throttle_ms) == (6_000, 5_000)
+    long = make_outcome(SHIPMENT, Result.THROTTLED, "HTTP 429", 0, 0.0, 10**9)
+    assert (long.state, long.throttle_ms) == (State.EXPIRED, 300_000), "one answer does not stop a host for days"
+
+
+def test_retry_after_is_seconds_or_a_date() -> None:
+    texts = (
+        "120",
+        None,
+        "",
+        "-1",
+        "Fri, 01 Jan",
+        "9" * 12,
+        "Thu, 01 Jan 1970 00:00:10 GMT",
+        "Thu, 01 Jan 1970 00:00:01 GMT",
+    )
+    assert [read_retry_after(text, 2_000) for text in texts] == [120_000, *[0] * 5, 8_000, 0]
+    assert classify(503, asks_to_wait=True) is Result.THROTTLED
 
 
 def test_the_signature_is_that_of_the_specification() -> None:

@@ -50,3 +50,30 @@ def test_no_host_and_no_tenant_has_every_slot() -> None:
         lanes.end(taken[0])
         found = lanes.take()
         assert found is not None and found.shipment.tenant == "t"
+
+
+def test_a_lane_whose_host_asks_to_wait_rests_and_begins_again_with_one_send() -> None:
+    lanes = Lanes(lambda shipment: shipment.target.value, 4, 16)
+    for number, host in enumerate(["busy", "busy", "busy", "quick"]):
+        lanes.add(hold(number, host))
+    first = lanes.take()
+    assert first is not None
+    waited = lanes.throttle(first.shipment, 1_000)
+    lanes.end(first.shipment)
+    assert [held.shipment.key.rid for held in waited] == [1, 2] and len(lanes) == 1
+    assert lanes.rests_until(first.shipment, 999) == 1_000 and lanes.rests_until(first.shipment, 1_000) == 0
+    quick = lanes.take()
+    assert quick is not None and quick.shipment.target.value == "quick"
+    assert lanes.rests_until(quick.shipment, 0) == 0
+    lanes.note_success(first.shipment, 500)  # of a send that was in flight: says nothing about what comes
+    for most in (1, 2, 4):
+        for number in range(10, 20):
+            lanes.add(hold(number, "busy"))
+        taken = []
+        while held := lanes.take():
+            taken.append(held.shipment)
+        assert len(taken) == (most if most < 4 else 8), "alone, a lane may use half of the slots"
+        lanes.note_success(taken[0], 2_000)
+        for shipment in taken:
+            lanes.end(shipment)
+        lanes.clear()

@@ -1,6 +1,6 @@
 """From the class of a result to the outcome of the attempt, the same for every channel that tries again.
 
-Pure. A temporary failure and a doubt are tried again until the notification expires; the others end the delivery.
+Pure. A temporary failure, a doubt and what was throttled are tried again until the notification expires; the others end the delivery.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from ..model import Outcome, Result, Shipment, State
 from ..pure.retry import retry_at
 
 RETRY_AFTER_MS_MAX = 86_400_000
+THROTTLE_MS = 5_000
+"""How long a host waits that asked for it without saying how long."""
+THROTTLE_MS_MAX = 300_000
+"""The longest pause of a host: after it one delivery asks again, whatever was asked for another."""
 
 
 def make_outcome(
@@ -20,9 +24,22 @@ def make_outcome(
         return Outcome(key, attempt, State.SENT, ref=detail)
     if result in (Result.ADDRESS, Result.CONTENT):
         return Outcome(key, attempt, State.FAILED, reason=str(result), ref=detail, value=shipment.target.value)
+    if result is Result.THROTTLED:
+        return _make_throttled(shipment, detail, now_ms, chance, after_ms)
     due_ms = retry_at(now_ms, attempt, shipment.expires_ms, chance, min(after_ms, RETRY_AFTER_MS_MAX))
     if due_ms is not None:
         return Outcome(key, attempt, State.DEFERRED, reason=str(result), ref=detail, retry_at_ms=due_ms)
     if result is Result.DOUBT:
         return Outcome(key, attempt, State.UNKNOWN, reason=str(result), ref=detail)
     return Outcome(key, attempt, State.FAILED, reason="exhausted", ref=detail)
+
+
+def _make_throttled(shipment: Shipment, detail: str, now_ms: int, chance: float, after_ms: int) -> Outcome:
+    """Not an attempt: its time comes again without a step of the schedule, as long as it has not expired."""
+    key, attempt, reason = shipment.key, shipment.attempt, str(Result.THROTTLED)
+    wait_ms = min(after_ms or THROTTLE_MS, RETRY_AFTER_MS_MAX)
+    due_ms = now_ms + wait_ms + int(min(wait_ms, THROTTLE_MS) * chance)
+    throttle_ms = min(wait_ms, THROTTLE_MS_MAX)
+    if due_ms >= shipment.expires_ms:
+        return Outcome(key, attempt, State.EXPIRED, reason=reason, ref=detail, throttle_ms=throttle_ms)
+    return Outcome(key, attempt, State.DEFERRED, reason, detail, due_ms, throttle_ms=throttle_ms)

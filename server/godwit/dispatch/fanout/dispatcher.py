@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from ..model import DeliveryKey, Job, Outcome, Page, Priority, Result, Shipment, State
+from ..model import DeliveryKey, Job, Outcome, Page, Priority, PutOff, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
 from .lanes import Held, Lanes
 
@@ -56,6 +56,7 @@ class Dispatcher:
         self._waiting = Lanes(lane_of, pace.per_lane, pace.slots)
         self._in_flight: dict[DeliveryKey, Held] = {}
         self._outcomes: list[Outcome] = []
+        self._put_off: list[PutOff] = []
         self.tasks: set[asyncio.Task[None]] = set()
         self._renewed_ms = 0
         self.is_stopping = False
@@ -65,7 +66,7 @@ class Dispatcher:
     @property
     def is_busy(self) -> bool:
         """Whether anything waits, is in flight, or is not settled."""
-        return bool(len(self._waiting) or self._in_flight or self._outcomes)
+        return bool(len(self._waiting) or self._in_flight or self._outcomes or self._put_off)
 
     def has_room(self, tenant: str) -> bool:
         """Whether a page more of this tenant fits into memory."""
@@ -105,7 +106,7 @@ class Dispatcher:
         due_ms = now_ms + self._pace.lease_ms
         found = await self._store.claim_due(self.channel, now_ms, due_ms, self._pace.due_limit, own)
         for shipment in found:
-            self._waiting.add(Held(shipment, lease_end_ms))
+            self._hold(Held(shipment, lease_end_ms))
         self.stirred.set()
         return len(found)
 
@@ -116,6 +117,9 @@ class Dispatcher:
         mono_ms = self._clocks.mono_ms()
         renews = mono_ms >= self._renewed_ms + self._pace.lease_ms // 3
         in_flight = [held.shipment for held in self._in_flight.values()] if renews else []
+        put_off, self._put_off = self._put_off, []
+        if put_off:  # a loss is harmless: their leases end
+            await self._store.put_off(put_off)
         if not (outcomes or starts or in_flight):
             return
         lease_end_ms = mono_ms + self._pace.lease_ms
@@ -166,8 +170,31 @@ class Dispatcher:
         targets = {(target.rid, target.aid): target for target in page.targets}
         for key in inserted:
             shipment = Shipment(key, job.tenant, targets[key.rid, key.aid], 0, job.expires_ms, priority=job.priority)
-            self._waiting.add(Held(shipment, lease_end_ms))
+            self._hold(Held(shipment, lease_end_ms))
         self.stirred.set()
+
+    def _hold(self, held: Held) -> None:
+        """Waits for its turn here, or in the store while its host rests."""
+        if until_ms := self._waiting.rests_until(held.shipment, self._clocks.mono_ms()):
+            self._put_off.append(self._make_put_off(held, until_ms))
+        else:
+            self._waiting.add(held)
+
+    def _make_put_off(self, held: Held, until_ms: int) -> PutOff:
+        shipment = held.shipment
+        due_ms = self._clocks.now_ms() + until_ms - self._clocks.mono_ms()
+        return PutOff(shipment.key, shipment.attempt, due_ms)
+
+    def _note_pace(self, shipment: Shipment, outcomes: list[Outcome]) -> None:
+        """What the outcomes say about the host: it asked to wait, or takes what it gets."""
+        mono_ms = self._clocks.mono_ms()
+        for outcome in outcomes:
+            if outcome.throttle_ms:
+                until_ms = mono_ms + outcome.throttle_ms
+                waited = self._waiting.throttle(shipment, until_ms)
+                self._put_off += [self._make_put_off(held, until_ms) for held in waited]
+            elif outcome.state is State.SENT:
+                self._waiting.note_success(shipment, mono_ms)
 
     def _start(self, held: Held) -> None:
         self._in_flight[held.shipment.key] = held
@@ -184,6 +211,7 @@ class Dispatcher:
             outcomes = [Outcome(shipment.key, shipment.attempt, State.EXPIRED)]
         else:
             outcomes = await self._try_send(shipment)
+        self._note_pace(shipment, outcomes)
         self._outcomes += outcomes  # before the row leaves `own`
         del self._in_flight[shipment.key]
         self._waiting.end(shipment)

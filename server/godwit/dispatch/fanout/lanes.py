@@ -1,7 +1,8 @@
 """What waits to be sent, in lanes: one for each tenant and host, taken in turn.
 
 A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in flight, and alone half
-of the slots; a tenant never has the last quarter of them. So whoever comes next finds a slot. Pure.
+of the slots; a tenant never has the last quarter of them. So whoever comes next finds a slot. A lane whose host asked to wait
+holds nothing until its time, then begins with one send and doubles with each that succeeds. Pure.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 
 from ..model import DeliveryKey, Priority, Shipment
 
+THROTTLED_MAX = 10_000
+"""Lanes whose throttling is remembered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -19,6 +23,14 @@ class Held:
 
     shipment: Shipment
     lease_end_ms: int
+
+
+@dataclass(slots=True)
+class Throttle:
+    """A lane whose host asked to wait: until when, and how many sends it may have in flight afterwards."""
+
+    until_ms: int
+    sends_max: int = 1
 
 
 class Lanes:
@@ -32,6 +44,7 @@ class Lanes:
         self._waiting: dict[Hashable, deque[Held]] = {}
         self._in_flight: dict[Hashable, int] = {}
         self._tenants: dict[str, int] = {}
+        self._throttled: dict[Hashable, Throttle] = {}
 
     def __len__(self) -> int:
         return sum(self._tenants.values())
@@ -52,8 +65,10 @@ class Lanes:
 
     def take(self) -> Held | None:
         """The next that may start: it has a slot until `end`, and its lane goes to the end of the turn."""
-        lane_max = self._alone_max if len(self._waiting) == 1 else self._per_lane_max
+        all_lanes_max = self._alone_max if len(self._waiting) == 1 else self._per_lane_max
         for lane, waiting in self._waiting.items():
+            throttle = self._throttled.get(lane)
+            lane_max = all_lanes_max if throttle is None else min(all_lanes_max, throttle.sends_max)
             is_tenant_full = self._in_flight_of.get(waiting[0].shipment.tenant, 0) >= self._per_tenant_max
             if is_tenant_full or self._in_flight.get(lane, 0) >= lane_max:
                 continue
@@ -75,6 +90,33 @@ class Lanes:
         self._in_flight_of[shipment.tenant] -= 1
         if not self._in_flight_of[shipment.tenant]:
             del self._in_flight_of[shipment.tenant]
+
+    def throttle(self, shipment: Shipment, until_ms: int) -> list[Held]:
+        """The lane of a shipment rests until then; what waited in it, which the store brings back at its time."""
+        lane = self._lane_of(shipment)
+        before = self._throttled.pop(lane, None)
+        self._throttled[lane] = Throttle(max(until_ms, 0 if before is None else before.until_ms))
+        if len(self._throttled) > THROTTLED_MAX:  # the oldest: it is asked again, and may ask to wait again
+            del self._throttled[next(iter(self._throttled))]
+        waiting = list(self._waiting.pop(lane, ()))
+        for held in waiting:
+            self._change(held.shipment.tenant, -1)
+        return waiting
+
+    def rests_until(self, shipment: Shipment, now_ms: int) -> int:
+        """When the lane of a shipment may send again; 0: now."""
+        throttle = self._throttled.get(self._lane_of(shipment))
+        return 0 if throttle is None or throttle.until_ms <= now_ms else throttle.until_ms
+
+    def note_success(self, shipment: Shipment, now_ms: int) -> None:
+        """A lane that was throttled may do twice as much, up to what others may."""
+        lane = self._lane_of(shipment)
+        throttle = self._throttled.get(lane)
+        if throttle is None or throttle.until_ms > now_ms:
+            return
+        throttle.sends_max *= 2
+        if throttle.sends_max >= self._per_lane_max:
+            del self._throttled[lane]
 
     def clear(self) -> None:
         """Lets go of all that waits: the store brings it back when its lease ends."""

@@ -104,7 +104,7 @@ class EventHooks:
         parts, last = await self._store.read_parts(hook, BATCH_EVENTS)
         for number, (eid, name, body) in enumerate(parts):
             result, detail, after_ms = await self._post(hook, name, body)
-            if result in (Result.TEMPORARY, Result.DOUBT):
+            if result in (Result.TEMPORARY, Result.DOUBT, Result.THROTTLED):
                 await self._fail(hook, detail, after_ms)
                 return None
             if result is Result.ADDRESS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from ..model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, Shipment
+from ..model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOff, Shipment
 
 
 class FanoutStore(Protocol):
@@ -41,6 +41,9 @@ class FanoutStore(Protocol):
 
         Returns what may be sent now: each shipment with the number of the attempt that began.
         """
+
+    async def put_off(self, rows: Sequence[PutOff]) -> None:
+        """Queued deliveries that the worker lets go of: they are due again at their times."""
 
     async def claim_due(
         self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]

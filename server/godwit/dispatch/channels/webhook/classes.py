@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
 from ...model import Result
 
 
-def classify(status: int) -> Result:
-    """The class of an HTTP status."""
+def classify(status: int, *, asks_to_wait: bool = False) -> Result:
+    """The class of an HTTP status; `asks_to_wait`: it came with Retry-After."""
     if 200 <= status <= 299:
         return Result.OK
-    if status in (408, 425, 429) or status >= 500:
+    if status == 429 or (status == 503 and asks_to_wait):
+        return Result.THROTTLED
+    if status in (408, 425) or status >= 500:
         return Result.TEMPORARY
     return Result.ADDRESS if status == 410 else Result.CONTENT
 
 
-def read_retry_after(text: str | None) -> int:
-    """Retry-After in seconds, as milliseconds; a date or nonsense is 0."""
-    return int(text) * 1_000 if text is not None and text.isascii() and text.isdigit() and len(text) <= 9 else 0
+def read_retry_after(text: str | None, now_ms: int) -> int:
+    """Retry-After as milliseconds from now: seconds, or a date of HTTP; what is neither, or is past, is 0."""
+    if text is None or not text.isascii():
+        return 0
+    if text.isdigit():
+        return int(text) * 1_000 if len(text) <= 9 else 0
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return 0
+    return max(0, int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1_000) - now_ms)

@@ -15,6 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
+from ...clock import now_ms
 from ...model import Result
 from .classes import classify, read_retry_after
 from .targets import PrivateTarget, check_url, may_reach
@@ -77,9 +78,9 @@ class HttpPoster:
         try:
             target = URL(url, encoded=False)
             async with self._open().post(target, data=body, headers=headers, allow_redirects=False) as answered:
-                after_ms = read_retry_after(answered.headers.get("Retry-After"))
+                after_ms = read_retry_after(answered.headers.get("Retry-After"), now_ms())
                 await _drop_body(answered)
-                return classify(answered.status), f"HTTP {answered.status}", after_ms
+                return classify(answered.status, asks_to_wait=after_ms > 0), f"HTTP {answered.status}", after_ms
         except aiohttp.ConnectionTimeoutError:
             return Result.TEMPORARY, "no connection in time", 0
         except aiohttp.ClientConnectorError as error:  # before anything left

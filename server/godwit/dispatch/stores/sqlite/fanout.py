@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from ...model import DeliveryKey, Outcome, Shipment, State, Target
+from ...model import DeliveryKey, Outcome, PutOff, Shipment, State, Target
 from ...pure.rank import may_settle
 from ...pure.sandbox import is_sandbox
 from .changes import Changes
@@ -43,6 +43,14 @@ def advance(
     begun = [started for shipment in starts if (started := _begin(connection, shipment, due_ms, changes))]
     changes.store()
     return begun
+
+
+def put_off(connection: sqlite3.Connection, rows: Sequence[PutOff]) -> None:
+    """Queued deliveries are due at other times, unless somebody else has begun them."""
+    connection.executemany(
+        f"UPDATE delivery SET due_ms = ? WHERE {_KEY} AND state = 1 AND attempt = ?",
+        [(row.due_ms, *row.key, row.attempt) for row in rows],
+    )
 
 
 def claim_due(
@@ -172,8 +180,11 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
     state, reason = (_judge_retry(connection, outcome, row[3]) if is_retry else None) or (outcome.state, outcome.reason)
     is_doubtful = bool(row[2]) or (is_retry and outcome.reason == "doubt")
     connection.execute(
-        f"UPDATE delivery SET state = ?, due_ms = ?, reason = ?, ref = ?, doubt = ? WHERE {_KEY}",
-        (int(state), outcome.retry_at_ms or 0, reason, outcome.ref, int(is_doubtful), *outcome.key),
+        f"UPDATE delivery SET state = ?, due_ms = ?, reason = ?, ref = ?, doubt = ?, attempt = attempt - ? WHERE {_KEY}",
+        (
+            *(int(state), outcome.retry_at_ms or 0, reason, outcome.ref, int(is_doubtful)),
+            *(int(outcome.throttle_ms > 0), *outcome.key),  # what was throttled was not an attempt
+        ),
     )
     changes.move(outcome.key, State(row[0]), state, reason, outcome.attempt, is_doubtful=is_doubtful)
     if outcome.rendered is not None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ....errors import ConfigInvalid
-from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, Shipment
+from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOff, Shipment
 from ...vault import Vault, read_keys
 from . import accept, fanout, inbox, jobs, retention, steps
 from .accept import Accepted, Draft
@@ -118,6 +118,9 @@ class SqliteStore:
         return await self.writer.run(
             lambda connection: fanout.advance(connection, outcomes, starts, in_flight, now_ms, due_ms), bulk=True
         )
+
+    async def put_off(self, rows: Sequence[PutOff]) -> None:
+        await self.writer.run(lambda connection: fanout.put_off(connection, rows), bulk=True)
 
     async def claim_due(
         self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]

@@ -1,0 +1,1 @@
+"""Webhooks that answer in unusual ways."""
