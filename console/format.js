@@ -21,6 +21,8 @@ export function number(value, unit = "") {
 
 export const bytes = (value) => number(value, "B");
 export const exact = (value) => value === null || value === undefined ? "–" : Number(value).toLocaleString("en");
+// "1 message", "2 messages", "0 deliveries": a count with its noun.
+export const counted = (value, one, many = `${one}s`, show = exact) => `${show(value)} ${Number(value) === 1 ? one : many}`;
 export const rate = (value) => `${number(value)}/s`;
 export const percent = (value) => value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`;
 

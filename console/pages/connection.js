@@ -2,7 +2,7 @@
 
 import { ask } from "../admin.js";
 import { element, empty, panel, say } from "../element.js";
-import { bytes, duration, exact } from "../format.js";
+import { bytes, counted, duration, exact } from "../format.js";
 import { endConnection, standOf } from "../parts/connection.js";
 import { permit } from "../parts/hints.js";
 import { Table } from "../parts/table.js";
@@ -61,8 +61,8 @@ const STANDS = {
 };
 
 function behindOf(row) {
-  if (row.lag_messages) return `${exact(row.lag_messages)} messages`;
+  if (row.lag_messages) return counted(row.lag_messages, "message");
   if (row.lag_bytes) return bytes(row.lag_bytes);
-  if (row.lag_arrivals) return `at most ${exact(row.lag_arrivals)} messages`;
+  if (row.lag_arrivals) return `at most ${counted(row.lag_arrivals, "message")}`;
   return "–";
 }

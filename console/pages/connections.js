@@ -3,14 +3,14 @@
 import { ask } from "../admin.js";
 import { writePlace } from "../browser.js";
 import { element, empty, panel, say } from "../element.js";
-import { bytes, duration, exact } from "../format.js";
+import { bytes, counted, duration, exact } from "../format.js";
 import { endConnection, standOf, toneOf } from "../parts/connection.js";
 import { permit } from "../parts/hints.js";
 import { Pager } from "../parts/pager.js";
 import { Table } from "../parts/table.js";
 
 const PAGE_ROWS = 50;
-const behindBy = (row) => (row.lag_bytes ? ` by ${bytes(row.lag_bytes)}` : row.lag_arrivals ? ` by at most ${exact(row.lag_arrivals)} messages` : "");
+const behindBy = (row) => (row.lag_bytes ? ` by ${bytes(row.lag_bytes)}` : row.lag_arrivals ? ` by at most ${counted(row.lag_arrivals, "message")}` : "");
 
 export class Connections {
   constructor({ query, refresh }) {

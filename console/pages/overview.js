@@ -1,7 +1,7 @@
 // Overview: how the node is, at a glance and over the last minutes; for the node, or shard by shard.
 
 import { choice, element, say } from "../element.js";
-import { bytes, number, rate, split } from "../format.js";
+import { bytes, counted, number, rate, split } from "../format.js";
 import { Busiest } from "../parts/busiest.js";
 import { Chart, Spark } from "../parts/chart.js";
 import { Host } from "../parts/host.js";
@@ -12,14 +12,14 @@ const cores = (value) => value === null || value === undefined ? "–" : `${(val
 
 // [label, column, unit, colour, note]: one number and the line that led to it.
 const TILES = [
-  ["Connections", "connections", "", "s1", (s) => `${number(s.now("subscriptions"))} subscriptions`],
-  ["Published", "published_per_s", "/s", "s1", (s) => `${number(s.now("subjects"))} subjects`],
+  ["Connections", "connections", "", "s1", (s) => counted(s.now("subscriptions"), "subscription", "subscriptions", number)],
+  ["Published", "published_per_s", "/s", "s1", (s) => counted(s.now("subjects"), "subject", "subjects", number)],
   ["Sent", "bytes_out_per_s", "B/s", "s3", (s) => `${number(s.now("messages_out_per_s"))} messages/s`],
   ["Received", "bytes_in_per_s", "B/s", "s2", (s) => `${number(s.now("messages_in_per_s"))} messages/s`],
   ["CPU", "cpu_cores", "%", "s6", () => "of one core"],
   ["Memory", "memory_bytes", "B", "s7", (s) => `${bytes(s.now("message_bytes"))} in logs`],
   ["Gaps sent", "gaps_per_s", "/s", "s4", (s) => `${number(s.now("recovered_per_s"))} recovered/s`],
-  ["Slow consumers", "slow_consumers", "", "s2", (s) => `${number(s.now("fell_off_per_s"))} served from the log/s`],
+  ["Slow consumers", "slow_consumers", "", "s2", (s) => `${number(s.now("window_misses_per_s"))} served from the log/s`],
 ];
 
 // [id, title, [[label, column, colour, isDashed]], show, hint]; the first line is the one shown shard by shard.
@@ -33,7 +33,7 @@ const CHARTS = [
   ["c-memory", "Memory", [["process", "memory_bytes", "s7"], ["logs", "message_bytes", "s1"], ["windows", "window_bytes", "s2"]], bytes, "Resident memory, and the parts used by logs and windows"],
   ["c-gaps", "Gaps and recoveries", [["gaps", "gaps_per_s", "s4"], ["resynced", "resynced_per_s", "s2", true], ["recovered", "recovered_per_s", "s1"]], rate,
     "Gaps sent to clients that missed messages. Recovered clients missed nothing; resynced clients received a gap"],
-  ["c-slow", "Slow consumers", [["connections", "slow_consumers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["served from the log/s", "fell_off_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
+  ["c-slow", "Slow consumers", [["connections", "slow_consumers", "s2"], ["blocked/s", "blocked_sends_per_s", "s3", true], ["served from the log/s", "window_misses_per_s", "s4"], ["dropped/s", "dropped_per_s", "s6", true]], number,
     "Connections whose socket accepts no more bytes; sends that it did not accept; subscriptions served from the log; at-most-once messages dropped"],
 ];
 

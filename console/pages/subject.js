@@ -2,7 +2,7 @@
 
 import { ask } from "../admin.js";
 import { element, panel, say } from "../element.js";
-import { ago, bytes, exact, visible } from "../format.js";
+import { ago, bytes, counted, exact, visible } from "../format.js";
 import { change } from "../parts/change.js";
 import { FieldChart } from "../parts/fields.js";
 import { permit } from "../parts/hints.js";
@@ -16,7 +16,7 @@ const HISTORY = 100;
 const ABOUT = { Subscribers: SUBSCRIBERS, "In memory": "Messages in the subject’s log. The journal can have more." };
 const UNKNOWN = "The node has no messages on this subject. Check the name.";
 const FACTS = {
-  Position: (row) => row.at, "In memory": (row) => `${exact(row.messages)} messages`, "Log size": (row) => bytes(row.bytes), Subscribers: (row) => exact(row.subscribers),
+  Position: (row) => row.at, "In memory": (row) => counted(row.messages, "message"), "Log size": (row) => bytes(row.bytes), Subscribers: (row) => exact(row.subscribers),
   "Last message": (row, now_ms) => ago(row.last_ms, now_ms), Snapshot: (row) => (row.has_snapshot ? "kept" : "none"),
 };
 
@@ -113,7 +113,7 @@ export class Subject {
     const { answer, fault = "" } = await change({ title: `Purge ${visible(this.name)}?`, yes: "Purge", isDanger: true, words }, "/v1/purge", { method: "POST", query: { subject: this.name } });
     say(this.outcome, fault);
     if (!answer) return;
-    say(this.outcome, `${exact(answer.purged)} messages deleted.`);
+    say(this.outcome, `${counted(answer.purged, "message")} deleted.`);
     say(this.snapshot, "–");
     say(this.snapshot_at, "");
     this.hasFields = false;

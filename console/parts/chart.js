@@ -3,7 +3,7 @@
 
 import { onResize, readColour } from "../browser.js";
 import { element, say } from "../element.js";
-import { clock, number } from "../format.js";
+import { clock, counted, number } from "../format.js";
 import uPlot from "../vendor/uPlot.esm.js";
 
 const CURSOR = uPlot.sync("console");
@@ -66,7 +66,7 @@ export class Chart {
       const highest = known.length ? known.reduce((a, b) => Math.max(a, b)) : null;
       return `${line.label} ${this.show(columns[at + 1][last])}, at most ${this.show(highest)}`;
     });
-    this.plot.setAttribute("aria-label", `${this.title}, the last ${Math.max(1, Math.round(columns[0].length / 60))} minutes: ${words.join("; ")}`);
+    this.plot.setAttribute("aria-label", `${this.title}, the last ${counted(Math.max(1, Math.round(columns[0].length / 60)), "minute")}: ${words.join("; ")}`);
   }
 
   // The legend's values: under the pointer, else now.

@@ -2,7 +2,7 @@
 
 import { nowMs } from "../../browser.js";
 import { element, empty, panel, say } from "../../element.js";
-import { exact } from "../../format.js";
+import { counted, exact } from "../../format.js";
 import { askInDialog } from "../../parts/dialog.js";
 import { Table } from "../../parts/table.js";
 import { ask } from "../api.js";
@@ -41,7 +41,7 @@ export class Failures {
   async replay(row) {
     const given = await askInDialog({ title: "Send them again?", words: `Channel ${row.channel}, state ${row.state}, ${row.reason ? `reason “${row.reason}”` : "no reason"}: up to ${exact(REPLAY_MAX)} deliveries at once.${row.state === "unknown" ? " Some of them may have arrived: they may arrive twice." : ""}`, yes: "Send again" });
     if (given === null) return;
-    await this.outcome.run(() => ask("/v1/dead-letters/replay", { method: "POST", body: { channel: row.channel, state: row.state, reason: row.reason, limit: REPLAY_MAX } }), (told) => `${exact(told.replayed)} deliveries are queued again.`);
+    await this.outcome.run(() => ask("/v1/dead-letters/replay", { method: "POST", body: { channel: row.channel, state: row.state, reason: row.reason, limit: REPLAY_MAX } }), (told) => `${counted(told.replayed, "delivery is", "deliveries are")} queued again.`);
     this.refreshAgain();
   }
 

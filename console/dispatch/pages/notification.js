@@ -1,7 +1,7 @@
 // One notification: state, live counts, its deliveries, and ending it.
 
 import { element, empty, panel, say } from "../../element.js";
-import { exact } from "../../format.js";
+import { counted, exact } from "../../format.js";
 import { askInDialog } from "../../parts/dialog.js";
 import { Table } from "../../parts/table.js";
 import { ask, path } from "../api.js";
@@ -28,7 +28,7 @@ export class Notification {
     });
     const end = (verb, words) => async () => {
       const given = await askInDialog({ title: `${verb} this notification?`, words, yes: verb, isDanger: true });
-      if (given !== null) await this.outcome.run(() => ask(`${path("notifications", this.id)}/${verb.toLowerCase()}`, { method: "POST" }), (told) => `${exact(told.cancelled)} deliveries cancelled${told.recalled === undefined ? "" : `, ${exact(told.recalled)} items withdrawn`}.`);
+      if (given !== null) await this.outcome.run(() => ask(`${path("notifications", this.id)}/${verb.toLowerCase()}`, { method: "POST" }), (told) => `${counted(told.cancelled, "delivery", "deliveries")} cancelled${told.recalled === undefined ? "" : `, ${counted(told.recalled, "item")} withdrawn`}.`);
       refresh();
     };
     this.pager = new CursorPager(refresh);
@@ -41,7 +41,7 @@ export class Notification {
 
   async refresh(askAgain) {
     const told = await askAgain(path("notifications", this.id));
-    say(this.facts, `${told.state} · accepted ${time(told.accepted_ms)} · expires ${time(told.expires_ms)} · ${exact(told.receivers)} receivers`);
+    say(this.facts, `${told.state} · accepted ${time(told.accepted_ms)} · expires ${time(told.expires_ms)} · ${counted(told.receivers, "receiver")}`);
     this.counts.set(Object.entries(told.counts).flatMap(([channel, states]) => Object.entries(states).map(([state, count]) => ({ channel, state, count }))));
     const { after } = this.pager;
     const page = await askAgain(`${path("notifications", this.id)}/deliveries`, { query: { after } });

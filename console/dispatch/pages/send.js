@@ -4,7 +4,7 @@
 
 import { makeId } from "../../browser.js";
 import { element, panel, say } from "../../element.js";
-import { exact } from "../../format.js";
+import { counted } from "../../format.js";
 import { ask, path } from "../api.js";
 import { field, lead, Outcome } from "../show.js";
 
@@ -61,7 +61,7 @@ export class Send {
     const { title, body, url } = rendered.content ?? rendered;
     this.shown.replaceChildren(
       element("article", { class: "panel" }, element("h3", {}, title ?? "(no title)"), element("p", {}, body ?? ""), url ? element("p", { class: "quiet" }, url) : null),
-      element("pre", { tabindex: 0, "aria-label": "Answer of the dry run" }, JSON.stringify(told, null, 1)), element("p", { class: "quiet" }, `${exact(told.content_bytes)} bytes of content`));
+      element("pre", { tabindex: 0, "aria-label": "Answer of the dry run" }, JSON.stringify(told, null, 1)), element("p", { class: "quiet" }, `${counted(told.content_bytes, "byte")} of content`));
   }
 
   fail(error) { say(this.outcome.root, error.message); }

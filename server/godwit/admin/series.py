@@ -26,7 +26,7 @@ class Cost(NamedTuple):
 
 
 NODE_GAUGES = ("subjects", "messages", "message_bytes", "snapshot_bytes", "feed_entries")
-NODE_COUNTERS = {"accepted": "published_per_s", "feed_overruns": "feed_falls_per_s"}
+NODE_COUNTERS = {"accepted": "published_per_s", "feed_overruns": "feed_overruns_per_s"}
 SHARD_GAUGES = ("connections", "subscriptions", "window_bytes", "held_bytes", "slow_consumers")
 SHARD_COUNTERS = {
     "accepted": "connects_per_s",
@@ -40,7 +40,7 @@ SHARD_COUNTERS = {
     "recovered": "recovered_per_s",
     "resynced": "resynced_per_s",
     "dropped": "dropped_per_s",
-    "window_misses": "fell_off_per_s",
+    "window_misses": "window_misses_per_s",
     "blocked_sends": "blocked_sends_per_s",
     "refused": "refused_per_s",
     "publishes_refused": "publishes_refused_per_s",
