@@ -126,7 +126,7 @@ picture: .make/engine .make/console .make/chromium ## the README's picture of th
 bench: .make/engine ## measure this node against the baseline and the rivals found here, into benchmarks/results
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
-mutants: .make/engine ## put broken brokers under godwit verify; fails if one is not caught
+mutants: .make/engine ## put broken servers under godwit verify; fails if one is not caught
 	cargo build --quiet --locked --release -p godwit-mutants
 	$(BIN)/python -m tests.mutants.table $(ARGS)
 

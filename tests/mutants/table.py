@@ -1,6 +1,6 @@
-"""`make mutants`: each broken broker under verify, several seeds each, as a table. Exit code 1 when one was not judged rightly.
+"""`make mutants`: each broken server under verify, several seeds each, as a table. Exit code 1 when one was not judged rightly.
 
-Owns what is shown and kept: one row a broker. `--keep` puts the table into the guide, between its two comments. A run that does not
+Owns what is shown and kept: one row for each server. `--keep` puts the table into the guide, between its two comments. A run that does not
 come to its end in RUN_S_MAX is a failure too, so that the whole is bounded.
 """
 
@@ -23,12 +23,12 @@ from tests.mutants.mutants import MUTANTS, ROOT, RUN_S_MAX, Mutant, count_delive
 SEEDS = 3
 GUIDE = ROOT / "docs/guides/verify.md"
 MARKED = re.compile(r"(?<=<!-- mutants: begin -->\n).*?(?=<!-- mutants: end -->)", re.DOTALL)
-HEAD = ("broker", "judged rightly", "violations found", "deliveries")
+HEAD = ("server", "judged rightly", "violations found", "deliveries")
 
 
 @dataclass(slots=True)
 class Row:
-    """One broker, over its seeds."""
+    """One server, over its seeds."""
 
     name: str
     runs: int = 0
@@ -53,14 +53,14 @@ class Row:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each broker")
-    parser.add_argument("--only", default="", help="brokers with this in their name")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each server")
+    parser.add_argument("--only", default="", help="servers with this in their name")
     parser.add_argument("--keep", action="store_true", help="put the table into the guide")
     asked = parser.parse_args()
     console = Console()
     began = time.monotonic()
     rows = [judge(mutant, asked.seeds, console) for mutant in MUTANTS if asked.only in mutant.name]
-    table = Table(*HEAD, title="godwit verify against brokers that break their guarantees")
+    table = Table(*HEAD, title="godwit verify against servers that break their guarantees")
     for row in rows:
         table.add_row(*row.cells(), style="" if row.is_right else "bold red")
     console.print(table)
@@ -98,7 +98,7 @@ def judge(mutant: Mutant, seeds: int, console: Console) -> Row:
 def keep(rows: list[Row]) -> None:
     """Writes into the guide what was found of each broker; all were judged rightly."""
     kept = [
-        ("broker", "violations found"),
+        ("server", "violations found"),
         ("---", "---"),
         *((row.name, row.missing or row.say_found()) for row in rows),
     ]
