@@ -1,0 +1,204 @@
+"""Very many connected inboxes: how soon all of them have their head again after dispatch restarts, and what others notice of it.
+
+Node and dispatch are processes of their own. Each client has its own receiver and token and is one WebSocket. The "other clients" are those
+of the load generator, which publish and subscribe on subjects of their own. A node needs a descriptor for each connection: as many as
+`ulimit -n` allows are opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from godwit.bench.generator import run_plan
+from godwit.dispatch.tokens import SigningKey
+
+from .loads import import_receivers
+from .server import OPTIONS, Options, find_server, read_listeners, set_all, start, stop
+
+RECEIVERS = 15_000
+SPARE = 600
+"""Descriptors that a process needs for other things."""
+OPENING = 64
+OTHERS = {"subscribers": 50, "subjects": 10, "publishers": 5}
+RATE = 500.0
+PART_S, PARTS_ALONE, PARTS = 2.0, 4, 14
+"""The others are measured in parts: alone, and then while dispatch restarts."""
+
+
+class Heads(asyncio.Protocol):
+    """A client of an inbox that only counts the frames with its head."""
+
+    def __init__(self, token: str, subject: str, arrived: Counting) -> None:
+        self._token, self._subject, self._arrived = token, subject, arrived
+        self._is_upgraded = False
+        self.joined: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.write(
+            f"GET /v1/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {self._token}\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+            "Sec-WebSocket-Protocol: godwit.v1.json\r\n\r\n".encode()
+        )
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_upgraded:
+            if not data.startswith(b"HTTP/1.1 101"):
+                self.joined.set_exception(RuntimeError(data.decode()))
+                return
+            self._is_upgraded = True
+            for number, subject in enumerate((self._subject, f"{self._subject}/head")):
+                self._transport.write(make_frame(json.dumps({"id": number, "subscribe": subject}).encode()))
+        if b'"head":' in data:
+            self._arrived.add(self)
+        if b'"id":1' in data and not self.joined.done():
+            self.joined.set_result(None)
+        elif b'"error"' in data and not self.joined.done():
+            self.joined.set_exception(RuntimeError(data.decode(errors="replace")))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.joined.done():
+            self.joined.set_exception(error or ConnectionResetError())
+
+
+class Counting:
+    """The clients that have their head, once each, since `begin`."""
+
+    def __init__(self) -> None:
+        self._who: set[Heads] = set()
+        self._wanted, self.done = 0, asyncio.Event()
+
+    def begin(self, wanted: int) -> None:
+        self._who.clear()
+        self._wanted = wanted
+        self.done.clear()
+
+    def add(self, client: Heads) -> None:
+        self._who.add(client)
+        if len(self._who) >= self._wanted:
+            self.done.set()
+
+    def __len__(self) -> int:
+        return len(self._who)
+
+
+def make_frame(payload: bytes) -> bytes:
+    """A text frame of a client; the mask is zero."""
+    size = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + len(payload).to_bytes(2, "big")
+    return b"\x81" + size + bytes(4) + payload
+
+
+async def measure(options: Options) -> dict[str, Any]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    receivers = min(options.receivers or RECEIVERS, hard - SPARE)
+    folder, data = options.folder, str(options.folder / "dispatch-data")
+    (folder / "dispatch-data").mkdir(mode=0o700)
+    keys = folder / "dispatch-data" / "dispatch" / "keys.json"
+    first = start(
+        "dispatch", "run", "all", "--data", data, *AWAY, runtime=folder
+    )  # makes the keys that the node trusts
+    server = find_server(first.pid, (await read_listeners(first))["dispatch"], Path(data))
+    await asyncio.to_thread(import_receivers, server, receivers)
+    stop(first)
+    settings = [f"dispatch.token_keys_file={keys}", "limits.connections_per_address_max=1000000"]
+    node = start("serve", *OPTIONS[:-2], *set_all(settings), runtime=folder)
+    try:
+        client = (await read_listeners(node))["client"]
+        return {"receivers": receivers, **await restart_dispatch(folder, data, client, receivers)}
+    finally:
+        stop(node)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+AWAY = set_all(["dispatch.address=127.0.0.1:0", "dispatch.node_url=ws://127.0.0.1:9"])
+
+
+async def restart_dispatch(folder: Path, data: str, client: str, receivers: int) -> dict[str, Any]:
+    """Connects everybody, measures the others alone, then dispatch ends and starts again while they are measured, too."""
+    words = (
+        "dispatch",
+        "run",
+        "all",
+        "--data",
+        data,
+        *set_all([f"dispatch.node_url=ws://{client}", "dispatch.address=127.0.0.1:0"]),
+    )
+    dispatch = start(*words, runtime=folder)
+    try:
+        await read_listeners(dispatch)
+        counting = Counting()
+        counting.begin(receivers)
+        began = time.perf_counter()
+        clients = await connect_all(Path(data), client, receivers, counting)
+        connected_s = time.perf_counter() - began
+        await counting.done.wait()
+        is_next = asyncio.Event()
+        others = asyncio.create_task(asyncio.to_thread(measure_others, client, asyncio.get_running_loop(), is_next))
+        await is_next.wait()
+        stop(dispatch)
+        counting.begin(receivers)
+        began = time.perf_counter()
+        dispatch = start(*words, runtime=folder)
+        await read_listeners(dispatch)
+        listening_s = time.perf_counter() - began
+        await counting.done.wait()
+        heads_s = time.perf_counter() - began
+        latencies = await others
+    finally:
+        stop(dispatch)
+    for one in clients:
+        one.abort()
+    touched = 1 + int(heads_s / PART_S)
+    return {
+        "connected_in_s": connected_s,
+        "dispatch_listening_after_s": listening_s,
+        "all_heads_after_s": heads_s,
+        "heads_per_s": receivers / (heads_s - listening_s),
+        "others_p99_ms_alone": latencies[:PARTS_ALONE],
+        "others_p99_ms_during": latencies[PARTS_ALONE : PARTS_ALONE + touched],
+    }
+
+
+async def connect_all(data: Path, client: str, receivers: int, counting: Counting) -> list[asyncio.Transport]:
+    host, _, port = client.rpartition(":")
+    loop, signing = asyncio.get_running_loop(), SigningKey(data / "dispatch" / "token.key")
+    opening, transports = asyncio.Semaphore(OPENING), []
+
+    async def connect(number: int) -> None:
+        token, _ = signing.sign_receiver("default", f"user:{number}", 3_600_000)
+        subject = f"/$inbox/default/user:{number}"
+        async with opening:
+            source = (f"127.0.1.{1 + number // 8_000}", 0)  # an address has 28,000 ports
+            transport, heads = await loop.create_connection(
+                lambda: Heads(token, subject, counting), host, int(port), local_addr=source
+            )
+            transports.append(transport)
+            await heads.joined
+
+    await asyncio.gather(*(connect(number) for number in range(receivers)))
+    return transports
+
+
+def measure_others(client: str, loop: asyncio.AbstractEventLoop, is_next: asyncio.Event) -> list[float]:
+    """The p99 of clients that have nothing to do with dispatch, ms, for each part of the time; `is_next` is set when they were alone."""
+    publishes = [
+        {"do": "publish", "name": f"part {number}", "messages": int(RATE * PART_S), "rate": RATE}
+        for number in range(PARTS)
+    ]
+    steps = [{"do": "connect", "name": "connect"}, *publishes]
+    plan = {"dialect": "godwit-json", "address": client, **OTHERS, "steps": steps, "is_acked": True}
+
+    def show(text: str) -> None:
+        if text.startswith(f"part {PARTS_ALONE} "):
+            loop.call_soon_threadsafe(is_next.set)
+
+    found = run_plan(plan, show)
+    assert found["is_exact"], found["fault"]
+    return [step["latency"]["p99_us"] / 1e3 for step in found["steps"][1:]]
