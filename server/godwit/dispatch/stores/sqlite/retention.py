@@ -7,6 +7,7 @@ with their notification, leave the counts right, and take a SEQ: clients that sh
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...model import Flag, Head, InboxItem
@@ -17,7 +18,10 @@ from .feed.hooks import forget_letters
 from .receivers import forget_address
 from .tenants import give_bytes_back
 
-_OF_NOTIFICATION = ("job", "job_render", "route", "latest", "sent_value", "rendered", "delivery_count", "notification")
+_FEW = ("job", "job_render", "rendered", "delivery_count", "notification")
+_MANY = {"route": "nid, rid", "latest": "rid, key, channel", "sent_value": "nid, channel, value"}
+"""Tables with a row for each receiver, and their keys."""
+_HEADS_AT_ONCE = 500
 
 
 def forget_old(
@@ -47,15 +51,13 @@ def forget_notification(
     connection: sqlite3.Connection, nid: int, limit: int, before_ms: int, removed: list[InboxItem]
 ) -> int:
     """Deletes some rows of a notification, itself last; how many. The receiver of an address goes with it, unless it is needed later."""
-    rows = _forget_items(connection, nid, limit, removed)
+    rows = _forget_deliveries(connection, nid, limit, removed)
+    for table, key in _MANY.items():
+        rows += connection.execute(
+            f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE nid = ? LIMIT ?)",
+            (nid, max(0, limit - rows)),
+        ).rowcount
     if rows >= limit:
-        return rows  # its deliveries name the items that are left
-    rows += connection.execute(
-        "DELETE FROM delivery WHERE (nid, rid, channel, aid) IN "
-        "(SELECT nid, rid, channel, aid FROM delivery WHERE nid = ? LIMIT ?)",
-        (nid, limit - rows),
-    ).rowcount
-    if connection.execute("SELECT 1 FROM delivery WHERE nid = ? LIMIT 1", (nid,)).fetchone() is not None:
         return rows
     tenant, size, targets, options = connection.execute(
         "SELECT tenant, length(body) + length(targets) + length(options) + coalesce((SELECT sum(length(body)) "
@@ -66,22 +68,27 @@ def forget_notification(
     if read_options(options).channel:
         for rid in unpack_numbers(targets):
             forget_address(connection, rid, before_ms)
-    for table in _OF_NOTIFICATION:
+    for table in _FEW:
         rows += connection.execute(f"DELETE FROM {table} WHERE nid = ?", (nid,)).rowcount
     return rows
 
 
-def _forget_items(connection: sqlite3.Connection, nid: int, limit: int, removed: list[InboxItem]) -> int:
-    """Items of inboxes, by the deliveries that made them."""
+def _forget_deliveries(connection: sqlite3.Connection, nid: int, limit: int, removed: list[InboxItem]) -> int:
+    """The first deliveries that are left, each with its item: none is looked at twice, however many there are. How many rows."""
+    keys = connection.execute(
+        "SELECT rid, channel, aid FROM delivery WHERE nid = ? ORDER BY rid, channel, aid LIMIT ?", (nid, limit)
+    ).fetchall()
+    if not keys:
+        return 0
     rows = connection.execute(
         "SELECT item.rid, receiver.tenant, receiver.name, item.seq, item.flags, item.at_ms, item.first, notification.id "
         "FROM delivery JOIN item USING (rid, nid) JOIN receiver ON receiver.rid = item.rid JOIN notification USING (nid) "
-        "WHERE delivery.nid = ? AND channel = 'inbox' LIMIT ?",
-        (nid, limit),
+        "WHERE delivery.nid = ? AND channel = 'inbox' AND delivery.rid BETWEEN ? AND ?",
+        (nid, keys[0][0], keys[-1][0]),
     ).fetchall()
-    for rid, tenant, name, *row in rows:
-        removed += remove_item(connection, rid, tenant, name, StoredItem(*row))
-    return len(rows)
+    removed += _remove_items(connection, [(rid, tenant, name, StoredItem(*row)) for rid, tenant, name, *row in rows])
+    connection.execute("DELETE FROM delivery WHERE nid = ? AND (rid, channel, aid) <= (?, ?, ?)", (nid, *keys[-1]))
+    return len(rows) + len(keys)
 
 
 class StoredItem(NamedTuple):
@@ -98,16 +105,35 @@ def remove_item(
     connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, item: StoredItem
 ) -> list[InboxItem]:
     """Deletes an item and corrects the counts. The change that clients take it from their lists with; none for one that was recalled."""
-    is_shown = not item.flags & Flag.RECALLED
-    is_open = not item.flags & (Flag.ARCHIVED | Flag.RECALLED)
-    unread, unseen = (is_open and not item.flags & flags for flags in (Flag.READ, Flag.SEEN | Flag.READ))
-    connection.execute("DELETE FROM item WHERE rid = ? AND seq = ?", (rid, item.seq))
-    row = connection.execute(
-        "UPDATE head SET seq = seq + ?, unread = unread - ?, unseen = unseen - ?, items = items - 1 WHERE rid = ? "
-        "RETURNING epoch, seq, unread, unseen",
-        (int(is_shown), int(unread), int(unseen), rid),
-    ).fetchone()
-    if row is None or not is_shown:
-        return []
-    head, flags = Head(*row), item.flags | Flag.RECALLED
-    return [InboxItem(tenant, receiver, head.seq, head, item.notification, flags, item.at_ms, b"{}", item.first)]
+    return _remove_items(connection, [(rid, tenant, receiver, item)])
+
+
+def _remove_items(connection: sqlite3.Connection, items: Sequence[tuple[int, str, str, StoredItem]]) -> list[InboxItem]:
+    """The same for items of different receivers: the statements run for all of them at once."""
+    connection.executemany("DELETE FROM item WHERE rid = ? AND seq = ?", [(rid, item.seq) for rid, _, _, item in items])
+    connection.executemany(
+        "UPDATE head SET seq = seq + ?, unread = unread - ?, unseen = unseen - ?, items = items - 1 WHERE rid = ?",
+        [(*_weigh(item.flags), rid) for rid, _, _, item in items],
+    )
+    heads: dict[int, Head] = {}
+    shown = [row for row in items if not row[3].flags & Flag.RECALLED]
+    for begin in range(0, len(shown), _HEADS_AT_ONCE):
+        rids = [row[0] for row in shown[begin : begin + _HEADS_AT_ONCE]]
+        marks = ",".join("?" * len(rids))
+        rows = connection.execute(f"SELECT rid, epoch, seq, unread, unseen FROM head WHERE rid IN ({marks})", rids)
+        heads.update((rid, Head(*row)) for rid, *row in rows)
+    changes = []
+    for rid, tenant, receiver, item in shown:
+        if head := heads.get(rid):
+            flags = item.flags | Flag.RECALLED
+            changes.append(
+                InboxItem(tenant, receiver, head.seq, head, item.notification, flags, item.at_ms, b"{}", item.first)
+            )
+    return changes
+
+
+def _weigh(flags: int) -> tuple[int, int, int]:
+    """What an item with these flags counts in its head: SEQs that its removal takes, unread, unseen."""
+    is_open = not flags & (Flag.ARCHIVED | Flag.RECALLED)
+    unread, unseen = (is_open and not flags & closing for closing in (Flag.READ, Flag.SEEN | Flag.READ))
+    return int(not flags & Flag.RECALLED), int(unread), int(unseen)
