@@ -60,8 +60,8 @@ from .stores.sqlite import tenants
 from .stores.sqlite.accept import next_due_ms
 from .stores.sqlite.contents import read_letter
 from .stores.sqlite.deciding import digest_value
-from .stores.sqlite.inbox import read_head
 from .stores.sqlite.manage.bounces import apply_report
+from .stores.sqlite.manage.heads import read_heads
 from .stores.sqlite.manage.presence import StoredPresence
 from .stores.sqlite.store import SqliteStore
 from .tokens import Leaving, SigningKey
@@ -100,7 +100,7 @@ class Roles:
         self._announcer = Announcer(
             node_url,
             signing.sign_service,
-            self._read_head,
+            self._read_heads,
             lambda owner: self._presence.take(owner),
             lambda is_complete: self._presence.settle(is_complete),
         )
@@ -340,9 +340,8 @@ class Roles:
     def _begin_presence(self, tenant: str) -> None:
         self._presence.take(*self._announcer.list_connected(tenant))
 
-    async def _read_head(self, tenant: str, receiver: str) -> Head | None:
-        found = await self._store.reader.run(lambda connection: read_head(connection, tenant, receiver))
-        return None if found is None else found[1]
+    async def _read_heads(self, owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
+        return await self._store.reader.run(lambda connection: read_heads(connection, owners))
 
     async def _render(self, text: str, names: dict[str, Any]) -> str:
         return (await self._renderer.render([Source(text)], names))[0]

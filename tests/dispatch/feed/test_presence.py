@@ -135,14 +135,14 @@ async def test_what_the_store_did_not_take_is_stored_later_and_nobody_leaves_bef
 
 
 async def test_an_announcer_that_runs_again_knows_nobody_of_before(dispatch: Running, tmp_path: Path) -> None:
-    async def read_head(tenant: str, receiver: str) -> Head | None:
-        return None
+    async def read_heads(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
+        return {}
 
     complete: asyncio.Queue[bool] = asyncio.Queue()
     changed = asyncio.Event()
     signing = SigningKey(tmp_path / "dispatch" / "token.key")
     announcer = Announcer(
-        dispatch.node_url, signing.sign_service, read_head, lambda owner: changed.set(), complete.put_nowait
+        dispatch.node_url, signing.sign_service, read_heads, lambda owner: changed.set(), complete.put_nowait
     )
 
     async def knows(*names: str) -> None:

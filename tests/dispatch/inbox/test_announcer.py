@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
-from godwit.client import Client, Interest
-from godwit.dispatch.channels.inbox.announcer import LAST, Announcer
+from godwit.client import Client, Interest, Message
+from godwit.dispatch.channels.inbox.announcer import HEADS_AT_ONCE, LAST, Announcer
 from godwit.dispatch.model import Head
 from godwit.dispatch.pure.subjects import head_subject, inbox_subject
 from godwit.dispatch.tokens import SigningKey
@@ -21,8 +22,8 @@ async def make_token() -> str:
     return ""
 
 
-async def read_nothing(tenant: str, receiver: str) -> Head | None:
-    return None
+async def read_nothing(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
+    return {}
 
 
 NAMES = ("~", "~~", "zz", "\U0010ffff")
@@ -63,3 +64,26 @@ async def test_everybody_who_was_connected_is_known_once_the_announcer_says_so(
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert known == [(False, set()), (True, names)]
+
+
+async def test_the_heads_of_all_who_are_connected_are_read_many_at_a_time(dispatch: Running, tmp_path: Path) -> None:
+    signing = SigningKey(tmp_path / "dispatch" / "token.key")
+    names, reads = {f"user:{number}" for number in range(CONNECTED)}, list[int]()
+
+    async def read_all(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
+        reads.append(len(owners))
+        return {owner: Head(1, 7, 2, 1) for owner in owners if owner[1] != "user:0"}
+
+    async with asyncio.timeout(DEADLINE_S), Client(dispatch.node_url, token=signing.sign_service) as client:
+        held = [client.subscribe(head_subject("shop", name)) for name in names]
+        for subscription in held:
+            await subscription.joined()
+        announcer = Announcer(dispatch.node_url, signing.sign_service, read_all)
+        task = asyncio.create_task(announcer.run())
+        for subscription, name in zip(held, names, strict=True):
+            if name != "user:0":
+                message = await anext(aiter(subscription))
+                assert isinstance(message, Message) and message.content == b'{"head":"1.7","unread":2,"unseen":1}'
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert sum(reads) == CONNECTED and max(reads) <= HEADS_AT_ONCE and len(reads) < CONNECTED / 100

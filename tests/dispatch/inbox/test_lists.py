@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,22 +109,20 @@ async def test_a_head_that_was_read_earlier_is_not_published_later(
 ) -> None:
     active, peak, done = 0, 0, asyncio.Event()
 
-    async def read_head(tenant: str, receiver: str) -> Head:
+    async def read_heads(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
         nonlocal active, peak
         active += 1
         peak = max(peak, active)
         for _ in range(5):
             await asyncio.sleep(0)  # a turn of the loop, in which another could begin
-            announcer._heads[tenant, receiver] = None
-            announcer._stirred.set()
+            announcer._want_head(("default", "ann"))
         active -= 1
         done.set()
-        return Head(1, 1, 0, 0)
+        return {("default", "ann"): Head(1, 1, 0, 0)}
 
     signing = SigningKey(tmp_path / "dispatch" / "token.key")
-    announcer = Announcer(dispatch.node_url, signing.sign_service, read_head)
-    announcer._heads["default", "ann"] = None
-    announcer._stirred.set()
+    announcer = Announcer(dispatch.node_url, signing.sign_service, read_heads)
+    announcer._want_head(("default", "ann"))
     async with asyncio.timeout(DEADLINE_S):
         task = asyncio.create_task(announcer.run())
         await done.wait()

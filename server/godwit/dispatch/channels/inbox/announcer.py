@@ -2,7 +2,8 @@
 
 Owns the connection to the node and who is connected, as the node's interest tells. What is announced is a hint: the store is
 authoritative. When a receiver's first subscriber appears its head is published, so that a client that comes late, or missed an item,
-knows how far its inbox is. Bounded: items beyond `WAITING_MAX` are dropped, and their receivers get a head instead.
+knows how far its inbox is. Heads are read many at a time: after a restart everybody's is published. Bounded: items beyond `WAITING_MAX`
+are dropped, and their receivers get a head instead.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -23,11 +24,12 @@ from ...pure.subjects import head_subject, inbox_subject, read_owner
 
 WAITING_MAX = 50_000
 IN_FLIGHT_MAX = 200
+HEADS_AT_ONCE = 500
 LAST = "/$inbox/~/~"
 """A subject of the announcer's own. A node tells who is connected 256 subjects at a time, in byte order, and this one comes after every
 receiver's: no name is encoded with a `~`, and no other character of names is greater."""
 Owner = tuple[str, str]
-ReadHead = Callable[[str, str], Awaitable[Head | None]]
+ReadHeads = Callable[[Sequence[Owner]], Awaitable[Mapping[Owner, Head]]]
 
 
 class Announcer:
@@ -37,7 +39,7 @@ class Announcer:
         self,
         url: str,
         token: Callable[[], Awaitable[str]],
-        read_head: ReadHead,
+        read_heads: ReadHeads,
         on_change: Callable[[Owner], None] = lambda owner: None,
         on_complete: Callable[[bool], None] = lambda is_complete: None,
     ) -> None:
@@ -46,12 +48,11 @@ class Announcer:
         `on_complete` is called when all that are connected are known, or no longer.
         """
         self._on_change, self._on_complete = on_change, on_complete
-        self._url, self._token, self._read_head = url, token, read_head
+        self._url, self._token, self._read_heads = url, token, read_heads
         self._items: deque[InboxItem] = deque()
         self._heads: dict[Owner, None] = {}
         self._connected: dict[Owner, set[str]] = {}
-        self._showing: set[Owner] = set()  # whose head is being published: two at once could overtake each other
-        self._stirred = asyncio.Event()
+        self._stirred, self._heads_stirred = asyncio.Event(), asyncio.Event()
         self.dropped = 0
 
     def announce(self, items: Sequence[InboxItem]) -> None:
@@ -61,7 +62,7 @@ class Announcer:
                 continue
             if len(self._items) >= WAITING_MAX:
                 self.dropped += 1
-                self._heads[item.tenant, item.receiver] = None
+                self._want_head((item.tenant, item.receiver))
             else:
                 self._items.append(item)
         self._stirred.set()
@@ -78,14 +79,14 @@ class Announcer:
         """Publishes and watches until it is cancelled. A run knows nothing of the one before: who left between them is not reported."""
         self._on_complete(False)
         self._connected.clear()
-        self._showing.clear()
         async with (
             Client(self._url, token=self._token) as client,
             asyncio.TaskGroup() as group,
         ):  # one that fails ends the other
             group.create_task(self._watch(client))
             group.create_task(self._mark_end(client))
-            group.create_task(self._publish_all(client))
+            group.create_task(self._publish_items(client))
+            group.create_task(self._publish_heads(client))
 
     async def _watch(self, client: Client) -> None:
         async for interest in client.watch("/$inbox/**"):
@@ -109,8 +110,7 @@ class Announcer:
             if is_new:
                 self._on_change(owner)
             selectors.add(interest.subject)
-            self._heads[owner] = None
-            self._stirred.set()
+            self._want_head(owner)
             return
         selectors.discard(interest.subject)
         if not selectors:
@@ -118,12 +118,16 @@ class Announcer:
             if not is_new:
                 self._on_change(owner)
 
-    async def _publish_all(self, client: Client) -> None:
+    def _want_head(self, owner: Owner) -> None:
+        self._heads[owner] = None
+        self._heads_stirred.set()
+
+    async def _publish_items(self, client: Client) -> None:
         tasks: set[asyncio.Task[None]] = set()
         try:
             while True:
-                while len(tasks) < IN_FLIGHT_MAX and (work := self._take(client)) is not None:
-                    task = asyncio.create_task(work)
+                while len(tasks) < IN_FLIGHT_MAX and self._items:
+                    task = asyncio.create_task(self._publish_item(client, self._items.popleft()))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
                 if len(tasks) >= IN_FLIGHT_MAX:
@@ -135,33 +139,26 @@ class Announcer:
             for task in tasks:
                 task.cancel()
 
-    def _take(self, client: Client) -> Coroutine[None, None, None] | None:
-        if self._items:
-            return self._publish_item(client, self._items.popleft())
-        owner = next((owner for owner in self._heads if owner not in self._showing), None)
-        if owner is None:
-            return None
-        del self._heads[owner]
-        self._showing.add(owner)
-        return self._publish_head(client, owner)
-
     async def _publish_item(self, client: Client, item: InboxItem) -> None:
         content = JsonText(msgspec.json.encode(show_item(item)).decode())
         try:
             await client.publish(inbox_subject(item.tenant, item.receiver), content, retain=False)
         except GodwitError as error:
             read_logger().warning("inbox_item_not_announced", reason=str(error))
-        self._heads[item.tenant, item.receiver] = None  # retained: a second tab has it at once
-        self._stirred.set()
+        self._want_head((item.tenant, item.receiver))  # retained: a second tab has it at once
 
-    async def _publish_head(self, client: Client, owner: Owner) -> None:
-        try:
-            head = await self._read_head(*owner)
-            if head is None:
-                return
-            content = JsonText(msgspec.json.encode(show_head(head)).decode())
-            with contextlib.suppress(GodwitError):
-                await client.publish(head_subject(*owner), content, retain=True)
-        finally:
-            self._showing.discard(owner)
-            self._stirred.set()
+    async def _publish_heads(self, client: Client) -> None:
+        """One batch after the other: two heads of one receiver at once could overtake each other."""
+        while True:
+            await self._heads_stirred.wait()
+            self._heads_stirred.clear()
+            owners, self._heads = list(self._heads), {}
+            for begin in range(0, len(owners), HEADS_AT_ONCE):
+                heads = await self._read_heads(owners[begin : begin + HEADS_AT_ONCE])
+                await asyncio.gather(*(_publish_head(client, owner, head) for owner, head in heads.items()))
+
+
+async def _publish_head(client: Client, owner: Owner, head: Head) -> None:
+    content = JsonText(msgspec.json.encode(show_head(head)).decode())
+    with contextlib.suppress(GodwitError):
+        await client.publish(head_subject(*owner), content, retain=True)
