@@ -51,7 +51,7 @@ async def test_deliveries_are_chosen_by_channel_and_state(
 
 
 async def test_one_delivery_is_shown_by_its_id_and_sent_again(tmp_path: Path, runtime: Path) -> None:
-    answers, ids = [400, 503, 200], []
+    answers, ids = [400, 500, 200], []
 
     async def take(request: web.Request) -> web.Response:
         ids.append(request.headers["webhook-id"])
@@ -63,11 +63,16 @@ async def test_one_delivery_is_shown_by_its_id_and_sent_again(tmp_path: Path, ru
         row = await wait_for_state(both, "n1", "failed")
         assert row["id"] == ids[0]
         status, told = await both.api("GET", f"/v1/deliveries/{ids[0]}")
-        assert (status, told) == (200, {**row, "notification": "n1"})
+        assert [one.pop("time_ms") > 0 for one in told["attempts"]] == [True]
+        first = {"attempt": 1, "state": "failed", "reason": "content", "ref": "HTTP 400"}
+        assert (status, told) == (200, {**row, "notification": "n1", "attempts": [first]})
         for state, attempt in (("deferred", 2), ("sent", 3)):
             assert (await both.api("POST", f"/v1/deliveries/{ids[0]}/retry"))[0] == 202
             while (await wait_for_state(both, "n1", state))["attempt"] != attempt:
                 pass
+        _, told = await both.api("GET", f"/v1/deliveries/{ids[0]}")
+        tried = [(one["attempt"], one["state"], one["reason"], one["ref"]) for one in told["attempts"]]
+        assert tried[1:] == [(2, "deferred", "temporary", "HTTP 500"), (3, "sent", "", "HTTP 200")]
         status, told = await both.api("POST", f"/v1/deliveries/{ids[0]}/retry")
         assert (status, told["code"]) == (409, 4337) and ids == [ids[0]] * 3
         _, made = await both.api("POST", "/v1/keys", {"scopes": ["read"], "tenant": "default"})

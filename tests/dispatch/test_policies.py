@@ -169,7 +169,7 @@ async def test_preferences_suppressions_and_required_categories(tmp_path: Path, 
 
 async def test_a_newer_notification_ends_and_replaces_the_older(tmp_path: Path, runtime: Path) -> None:
     async def refuse(request: web.Request) -> web.Response:
-        return web.Response(status=503, headers={"Retry-After": "600"})
+        return web.Response(status=500, headers={"Retry-After": "600"})
 
     async with running(tmp_path, LOOPBACK) as both, endpoint(refuse) as url, asyncio.timeout(DEADLINE_S):
         await both.api("PUT", "/v1/receivers/ann", {})

@@ -84,7 +84,9 @@ async def test_the_whole_host_waits_and_other_hosts_do_not(
         rows = [row for row in await list_rows(both, "n1") if row["state"] != "sent"]
         assert asked == {"busy": 1, "quick": 2 * COUNT} and len(rows) == COUNT
         assert {row["attempt"] for row in rows} == {0}, "none of them was an attempt"
-        assert [row["ref"] for row in rows if row["reason"] == "throttled"] == [f"HTTP {status}"]
+        [asked_once] = [row for row in rows if row["reason"] == "throttled"]
+        assert asked_once["ref"] == f"HTTP {status}"
+        assert (await both.api("GET", f"/v1/deliveries/{asked_once['id']}"))[1]["attempts"] == []
 
 
 async def test_a_host_that_takes_again_gets_everything_once(tmp_path: Path, runtime: Path) -> None:

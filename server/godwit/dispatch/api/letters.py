@@ -15,7 +15,7 @@ from ..model import DeliveryKey, InboxItem, State
 from ..pure.items import is_number
 from ..stores.sqlite import ending
 from ..stores.sqlite.inbox import recall_some
-from ..stores.sqlite.manage import deliveries, pausing
+from ..stores.sqlite.manage import attempts, deliveries, pausing
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
@@ -95,8 +95,11 @@ class LetterApi:
         return count
 
     async def get_delivery(self, request: web.Request) -> web.Response:
-        _, row, notification = await self._find(request, await self._keys.read_tenant(request, "read"))
-        return answer({**row._asdict(), "notification": notification})
+        """One delivery with its attempts."""
+        key, row, notification = await self._find(request, await self._keys.read_tenant(request, "read"))
+        found = await self._store.reader.run(lambda connection: attempts.list_attempts(connection, key))
+        shown = [attempt._asdict() for attempt in found]
+        return answer({**row._asdict(), "notification": notification, "attempts": shown})
 
     async def retry(self, request: web.Request) -> web.Response:
         """Sends one delivery again: now where it waits, or although it failed."""

@@ -11,7 +11,7 @@ from ...config.dispatch_limits import DispatchLimits
 from ..clock import now_ms
 from ..codes import DispatchCode
 from ..content.renderer import Renderer
-from ..content.templates import DEFAULT, Parts, Rendered, list_variables, render_locales
+from ..content.templates import DEFAULT, Parts, Rendered, compile_mjml, list_variables, render_locales, show_source
 from ..errors import RequestRefused
 from ..pure.locales import choose_locale
 from ..stores.sqlite import contents
@@ -48,7 +48,8 @@ class TemplateApi:
         version = read_number(request, "version", 0) or None
         row = await self._find(tenant, name, version)
         variables = msgspec.Raw(row.variables)
-        return answer({"id": name, "version": row.version, "locales": msgspec.Raw(row.body), "variables": variables})
+        locales = show_source(msgspec.json.decode(row.body, type=dict[str, Parts]))
+        return answer({"id": name, "version": row.version, "locales": locales, "variables": variables})
 
     async def put(self, request: web.Request) -> web.Response:
         """Stores a version, once it is known to be Liquid."""
@@ -56,8 +57,9 @@ class TemplateApi:
         body, _ = read_body(await read_bytes(request), TemplateBody)
         if DEFAULT not in body.locales:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected a locale `default`", pointer="/locales")
-        variables = await list_variables(self._renderer, body.locales)
-        packed = msgspec.json.encode(body.locales), msgspec.json.encode(variables), now_ms()
+        locales = await compile_mjml(self._renderer, body.locales)
+        variables = await list_variables(self._renderer, locales)
+        packed = msgspec.json.encode(locales), msgspec.json.encode(variables), now_ms()
         version = await self._store.writer.run(
             lambda connection: contents.put_template(connection, tenant, name, *packed)
         )

@@ -35,6 +35,9 @@ def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> di
     """Renders or analyzes each source of a request."""
     results: list[Any] = []
     for source in request["sources"]:
+        if request["kind"] == "mjml":
+            results.append(compile_mjml(source["text"]))
+            continue
         try:
             template = environments[bool(source.get("escapes"))].from_string(source["text"])
             if request["kind"] == "analyze":
@@ -44,6 +47,17 @@ def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> di
         except (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
             results.append({"error": f"{error!s:.300}" or type(error).__name__})
     return {"results": results}
+
+
+def compile_mjml(text: str) -> dict[str, str]:
+    """The HTML of an MJML document, which may include no other."""
+    import mrml
+
+    try:
+        return {"text": mrml.to_html(text, mrml.ParserOptions(include_loader=mrml.noop_loader())).content}
+    except (OSError, ValueError) as error:
+        hint = "; mj-include is not allowed" if "mj-include" in text else ""
+        return {"error": f"the MJML is not valid: {error!s:.300}{hint}"}
 
 
 def main() -> None:

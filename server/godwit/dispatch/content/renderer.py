@@ -53,6 +53,11 @@ class Renderer:
         results = await self._ask("analyze", sources, {})
         return sorted({name for result in results for name in _take(result, "variables")})
 
+    async def compile_mjml(self, text: str) -> str:
+        """The HTML of an MJML document; raises RenderFailed where it is none, or includes another."""
+        [result] = await self._ask("mjml", [Source(text)], {})
+        return str(_take(result, "text"))
+
     async def close(self) -> None:
         """Ends the child."""
         async with self._turn:

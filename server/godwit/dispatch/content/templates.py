@@ -18,15 +18,18 @@ from .renderer import Renderer, Source
 
 DEFAULT = "default"
 Part = Annotated[str, Meta(max_length=50_000)]
+HTML_MAX = 250_000
+Html = Annotated[str, Meta(max_length=HTML_MAX)]
 GENERAL = ("title", "body", "url", "icon")
 
 
 class EmailPart(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What an e-mail has of its own. Values in `html` are escaped."""
+    """What an e-mail has of its own. Values in `html` are escaped. `mjml` becomes `html` when the template is stored."""
 
     subject: Part | None = None
     text: Part | None = None
-    html: Part | None = None
+    html: Html | None = None
+    mjml: Part | None = None
 
 
 class Parts(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -67,6 +70,37 @@ async def list_variables(renderer: Renderer, locales: Mapping[str, Parts]) -> li
                 pointer = f"/locales/{locale}/{path.replace('.', '/')}"
                 raise RequestRefused(DispatchCode.TEMPLATE_INVALID, refused.detail, pointer=pointer) from refused
     return sorted(names)
+
+
+async def compile_mjml(renderer: Renderer, locales: Mapping[str, Parts]) -> dict[str, Parts]:
+    """The locales with HTML made of their MJML; raises RequestRefused where that is not possible."""
+    compiled = dict(locales)
+    for locale, parts in locales.items():
+        if parts.email is None or parts.email.mjml is None:
+            continue
+        pointer = f"/locales/{locale}/email/mjml"
+        if parts.email.html is not None:
+            detail = "mjml makes the html: expected one of the two"
+            raise RequestRefused(DispatchCode.TEMPLATE_INVALID, detail, pointer=pointer)
+        try:
+            html = await renderer.compile_mjml(parts.email.mjml)
+        except RequestRefused as refused:
+            raise RequestRefused(DispatchCode.TEMPLATE_INVALID, refused.detail, pointer=pointer) from refused
+        if len(html) > HTML_MAX:
+            detail = f"the HTML of it has {len(html):,} characters: expected at most {HTML_MAX:,}"
+            raise RequestRefused(DispatchCode.TEMPLATE_INVALID, detail, pointer=pointer)
+        compiled[locale] = msgspec.structs.replace(parts, email=msgspec.structs.replace(parts.email, html=html))
+    return compiled
+
+
+def show_source(locales: Mapping[str, Parts]) -> dict[str, Parts]:
+    """The locales as they were stored by the tenant: without HTML that was made of MJML."""
+    return {
+        locale: msgspec.structs.replace(parts, email=msgspec.structs.replace(parts.email, html=None))
+        if parts.email is not None and parts.email.mjml is not None
+        else parts
+        for locale, parts in locales.items()
+    }
 
 
 async def render_locales(

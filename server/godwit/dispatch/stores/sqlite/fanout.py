@@ -15,6 +15,7 @@ from ...pure.sandbox import is_sandbox
 from .changes import Changes
 from .collapsing import is_superseded, release_value
 from .deciding import Facts, decide_all, find_target, read_facts
+from .manage.attempts import note_attempt
 from .manage.copies import add_copies
 from .manage.pausing import hold, is_paused, note_render
 from .manage.wishes import BOUNCED, put_suppression
@@ -76,6 +77,8 @@ def claim_due(
             hold(connection, facts, key, State(state), changes)
             continue
         is_left = state == State.SENDING and reason == NEXT_STEP
+        if state == State.SENDING:
+            note_attempt(connection, key, attempt, State.UNKNOWN, now_ms, reason="doubt")
         due = Due(key, State(state), attempt, bool(doubt) or state == State.SENDING, facts, is_left)
         if target := settle_due(connection, due, changes):
             claimed.append(_claim(connection, due, target, due_ms, changes))
@@ -187,6 +190,9 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
         ),
     )
     changes.move(outcome.key, State(row[0]), state, reason, outcome.attempt, is_doubtful=is_doubtful)
+    if not outcome.throttle_ms:
+        said = outcome.reason if is_retry else reason
+        note_attempt(connection, outcome.key, outcome.attempt, state, changes.now_ms, reason=said, ref=outcome.ref)
     if outcome.rendered is not None:
         note_render(connection, outcome.key, outcome.rendered, changes)
     if state is State.SENT and outcome.key.channel == "email":

@@ -37,6 +37,13 @@ CREATE TABLE job_render (
   PRIMARY KEY (nid, channel)
 ) STRICT, WITHOUT ROWID;
 """,
+    11: """
+CREATE TABLE attempt (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, number INTEGER NOT NULL,
+  state INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL, time_ms INTEGER NOT NULL,
+  PRIMARY KEY (nid, rid, channel, aid, number)
+) STRICT, WITHOUT ROWID;
+""",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

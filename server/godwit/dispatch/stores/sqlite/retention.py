@@ -19,7 +19,12 @@ from .receivers import forget_address
 from .tenants import give_bytes_back
 
 _FEW = ("job", "job_render", "rendered", "delivery_count", "notification")
-_MANY = {"route": "nid, rid", "latest": "rid, key, channel", "sent_value": "nid, channel, value"}
+_MANY = {
+    "route": "nid, rid",
+    "latest": "rid, key, channel",
+    "sent_value": "nid, channel, value",
+    "attempt": "nid, rid, channel, aid, number",
+}
 """Tables with a row for each receiver, and their keys."""
 _HEADS_AT_ONCE = 500
 

@@ -63,6 +63,11 @@ CREATE TABLE delivery (
   attempt INTEGER NOT NULL, due_ms INTEGER NOT NULL, doubt INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL,
   PRIMARY KEY (nid, rid, channel, aid)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE attempt (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, channel TEXT NOT NULL, aid INTEGER NOT NULL, number INTEGER NOT NULL,
+  state INTEGER NOT NULL, reason TEXT NOT NULL, ref TEXT NOT NULL, time_ms INTEGER NOT NULL,
+  PRIMARY KEY (nid, rid, channel, aid, number)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (channel, due_ms) WHERE state IN (1, 2, 3);
 CREATE TABLE route (
   nid INTEGER NOT NULL, rid INTEGER NOT NULL, step INTEGER NOT NULL, due_ms INTEGER NOT NULL, deadline_ms INTEGER NOT NULL,

@@ -1,0 +1,1 @@
+"""Templates whose parts are made in special ways."""
