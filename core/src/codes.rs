@@ -280,12 +280,6 @@ impl Code {
         self.row().sentence
     }
 
-    /// Does this code end a connection (and not just one command)?
-    #[must_use]
-    pub const fn is_close(self) -> bool {
-        !matches!(self as u16, 4100..=4199)
-    }
-
     /// All of them, by number.
     pub fn all() -> impl Iterator<Item = Self> {
         ROWS.iter().map(|row| row.code)

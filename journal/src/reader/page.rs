@@ -79,28 +79,6 @@ impl Reader {
         Ok(found)
     }
 
-    /// The first offset whose row is of this run and has a later arrival. None: the journal does not hold the run, or no longer
-    /// from this arrival on.
-    pub fn find_arrival(&self, run: u64, after: u64) -> io::Result<Option<u64>> {
-        let sources = self.sources(Stream::Messages);
-        for source in &sources {
-            if source.run.is_some_and(|of| of != run) || source.arrivals.is_some_and(|(_, max)| max <= after) {
-                continue;
-            }
-            let mut found = None;
-            let _ = self.read_source(source, 0, u64::MAX, &mut |batch| {
-                let Some(messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
-                let row = (0..batch.num_rows()).find(|row| messages.run(*row) == run && messages.arrival(*row) > after);
-                found = row.map(|row| messages.offset(row));
-                if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
-    }
-
     /// The first row whose arrival is later, whatever the run: arrivals go on from run to run.
     pub fn find_later(&self, arrival: u64) -> io::Result<Found> {
         let first = self.first(Stream::Messages);

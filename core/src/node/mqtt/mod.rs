@@ -325,11 +325,6 @@ impl Node {
         std::mem::take(&mut self.due_wills)
     }
 
-    /// Clients that are away and of which something is kept.
-    pub fn clients_away(&self) -> usize {
-        self.clients.away
-    }
-
     /// Ends sessions and delays that have run out, at most `count`. True when more may be due.
     pub(in crate::node) fn sweep_clients(&mut self, mono_ms: u64, count: usize) -> bool {
         for _ in 0..count {
