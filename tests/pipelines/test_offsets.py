@@ -49,3 +49,10 @@ def test_a_checkpoint_of_another_stream_is_refused() -> None:
     assert from_offset("messages", to_offset("messages", {"b": 2, "a": 1})) == {"a": 1, "b": 2}
     with pytest.raises(JournalBroken, match="messages.* access"):
         from_offset("access", to_offset("messages", {"a": 1}))
+
+
+@pytest.mark.parametrize("offset", [{}, {"nodes": {"a": 1}}, {"stream": "messages"}, {"stream": None, "nodes": []}])
+def test_an_offset_that_names_no_stream_or_no_nodes_is_damaged(offset: dict[str, object]) -> None:
+    with pytest.raises(JournalBroken, match="messages is damaged") as refused:
+        from_offset("messages", offset)
+    assert "None" not in str(refused.value)

@@ -34,10 +34,10 @@ from .tables import DATE, TABLES, Table
 
 
 class Refused(NamedTuple):
-    """Messages that a node refused and that were skipped: how many, and the reasons of some."""
+    """Messages that a node refused and that were skipped: how many, and of which subjects most, with the reasons and how many each."""
 
     messages: int
-    reasons: tuple[str, ...]
+    reasons: tuple[tuple[str, int], ...]
 
 
 class Lake:
@@ -150,7 +150,7 @@ class Lake:
             if not report.exists():
                 return Refused(0, ())
             told = json.loads(report.read_text("utf-8"))
-            return Refused(told["refused"], tuple(told["reasons"]))
+            return Refused(told["refused"], tuple((why, number) for why, number in told["reasons"]))
 
     def _paced(self, frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if self.config.node.messages_per_second else frame  # a pace is kept by one task

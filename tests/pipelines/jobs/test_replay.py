@@ -62,9 +62,13 @@ def test_what_expired_or_is_refused_is_left_out_and_counted(
         text, skipped = replay(spark, config, refused="skip")
         sent = [each for body in asked for each in body]
     assert len(sent) == 18, "all but the one that expired and the one that is no JSON"
-    assert text == "published 16 messages on 10 subjects; messages that already existed were not published again"
+    assert (
+        text
+        == "published 16 of 19 messages on 10 subjects; 3 refused; messages that already existed were not published again"
+    )
     assert skipped[0] == "1 message skipped: expired (expiry_s)"
-    assert skipped[1].startswith("3 messages skipped: refused by the node, as /rooms/")
+    assert skipped[1] == "2 messages skipped: refused by the node: /rooms/3: PublishForbidden (4114): not yours"
+    assert skipped[2].startswith("1 message skipped: refused by the node: ") and "/rooms/7" in skipped[2]
     assert not any("reply_to" in each for each in sent), "nobody who answers requests answers these again"
 
 

@@ -36,11 +36,13 @@ class Finding(NamedTuple):
     """Of the first of them."""
     bytes: int | None = None
 
-    def describe(self) -> str:
+    def describe(self, has_lost: bool = False) -> str:
+        """`has_lost`: other rows of the stream and node are lost."""
+        missing = "none missing except those LOST" if has_lost else "none missing"
         where = f"{self.stream} of {self.node}: {self.first:,} to {self.next - 1:,}"
         size = "" if self.bytes is None else f" ({counted(self.bytes, 'byte')} of its file)"
         return {
-            "whole": f"{self.stream} of {self.node}: {counted(self.rows, 'row')} landed, none missing",
+            "whole": f"{self.stream} of {self.node}: {counted(self.rows, 'row')} landed, {missing}",
             "behind": f"{where} not landed yet",
             "hole": f"{where} MISSING from bronze.{self.stream}",
             "repeat": f"{where} REPEATED in bronze.{self.stream} ({counted(self.rows, 'row')})",

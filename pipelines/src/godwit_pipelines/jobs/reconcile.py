@@ -55,7 +55,8 @@ def run(run: Run) -> Outcome:
     rows = [{**finding._asdict(), "time": now, "date": now.date()} for finding in findings]
     write_rows(run.lake.path(table.name), pa.Table.from_pylist(rows, arrow_schema(table.schema)), table)
     faults = [finding for finding in findings if finding.kind in _FAULTS]
-    lines = [finding.describe() for finding in findings]
+    lost = {(finding.stream, finding.node) for finding in faults if finding.kind == "lost"}
+    lines = [finding.describe((finding.stream, finding.node) in lost) for finding in findings]
     return Outcome("\n".join([*lines, *excuses(run, faults)]) or "no node has written a journal yet", len(faults))
 
 

@@ -47,9 +47,13 @@ def run(run: Run) -> Outcome:
             what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
             return Outcome(f"would publish {what}; run with --option publish=yes to publish")
         refused = publish(run, living)
+        for why, number in refused.reasons:
+            run.say(f"{counted(number, 'message')} skipped: refused by the node: {why}")
+        if other := refused.messages - sum(number for _, number in refused.reasons):
+            run.say(f"{counted(other, 'message')} skipped: refused by the node for other reasons or on other subjects")
+        what = f"{counted(messages, 'message')} on {counted(count, 'subject')}"
         if refused.messages:
-            run.say(f"{counted(refused.messages, 'message')} skipped: refused by the node, as {refused.reasons[0]}")
-        what = f"{counted(messages - refused.messages, 'message')} on {counted(count, 'subject')}"
+            what = f"{messages - refused.messages:,} of {what}; {refused.messages:,} refused"
         return Outcome(f"published {what}; messages that already existed were not published again")
     finally:
         chosen.unpersist()

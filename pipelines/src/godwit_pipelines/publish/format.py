@@ -11,6 +11,7 @@ stores it once, for as long as it remembers keys (its limits idempotency_keys_ma
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,17 +31,17 @@ from ..source.worker import settle
 from .commands import COLUMNS, Command, bodies_of, command_of, key_of
 from .rest import Node
 
-_REASONS = 5
+_REASONS = 20
 
 
 @dataclass
 class Published(WriterCommitMessage):
-    """Counts of one task: messages sent, of these known to the node already, and messages refused and skipped, with reasons."""
+    """Counts of one task: messages sent, of these known to the node already, and messages refused and skipped, with their reasons."""
 
     count: int
     repeats: int
     refused: int
-    reasons: list[str]
+    reasons: dict[str, int]
 
 
 class PublishFormat(DataSource):
@@ -101,7 +102,8 @@ class Publisher:
                 count += len(commands)
         finally:
             node.close()
-        return Published(count, node.repeats, len(node.refused), node.refused[:_REASONS])
+        refused = Counter(node.refused)
+        return Published(count, node.repeats, refused.total(), dict(refused.most_common(_REASONS)))
 
     def _commands(
         self, batches: Iterator[pa.RecordBatch], place: tuple[str, int, int], refused: list[str]
@@ -131,10 +133,8 @@ class PublishWriter(DataSourceArrowWriter):
         """Write down what became of the rows: this is a process of its own, and Spark hands nothing of it on."""
         if self.publisher.report:
             done = [message for message in messages if isinstance(message, Published)]
-            told = {
-                "refused": sum(each.refused for each in done),
-                "reasons": [why for each in done for why in each.reasons][:_REASONS],
-            }
+            reasons = sum((Counter(each.reasons) for each in done), Counter[str]())
+            told = {"refused": sum(each.refused for each in done), "reasons": reasons.most_common(_REASONS)}
             Path(self.publisher.report).write_text(json.dumps(told), "utf-8")
 
 

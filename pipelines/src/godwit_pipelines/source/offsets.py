@@ -46,9 +46,13 @@ def to_offset(
 
 def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:
     """The nodes' offsets; raises JournalBroken for a checkpoint of something else."""
-    if offset.get("stream") != stream or not isinstance(offset.get("nodes"), dict):
+    if not isinstance(offset.get("stream"), str) or not isinstance(offset.get("nodes"), dict):
         raise JournalBroken(
-            f"the checkpoint is of the stream {offset.get('stream')}, not of {stream}: give it a folder of its own"
+            f"the checkpoint's offset for {stream} is damaged, or not of a Godwit journal: expected a stream and its nodes"
+        )
+    if offset["stream"] != stream:
+        raise JournalBroken(
+            f"the checkpoint is of the stream {offset['stream']}, not of {stream}: give it a folder of its own"
         )
     return {str(node): int(next) for node, next in offset["nodes"].items()}
 
