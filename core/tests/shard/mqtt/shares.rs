@@ -149,3 +149,39 @@ fn a_quota_that_is_turned_on_or_lowered_counts_who_is_away_and_each_can_come_bac
     let second = come_as(&mut world, holder(), &connect_with("2", false));
     assert_eq!(taken(&mut world, second)[2..4], [1, 0], "it was kept whole");
 }
+
+/// A group is dealt to by what the feed says: what a shard was not told of is dealt all the same, each message once.
+#[test]
+fn a_group_is_dealt_what_its_shard_was_not_told_of() {
+    for members in 1..4 {
+        let mut settings = settings();
+        settings.asks_on_connect = false;
+        settings.limits.feed_entries_max = 10;
+        let mut world = World::new(settings, 2, false);
+        let publisher = world.connect(0);
+        let places: Vec<Place> = (0..members)
+            .map(|number| {
+                let place = super::come(&mut world, 1, &super::connect(&format!("m{number}"), false));
+                world.turn_all();
+                world.bytes(place, &subscribe(&[("$share/g/a", 1)]));
+                world.turn_all();
+                taken(&mut world, place);
+                place
+            })
+            .collect();
+        let contents: Vec<String> = (0..20).map(|number| format!("content-{number:02}")).collect();
+        let all: Vec<String> =
+            contents.iter().map(|content| format!(r#"{{"publish":"/a","content":"{content}"}}"#)).collect();
+        world.say(publisher, &format!("[{}]", all.join(",")));
+        world.turn_alone(0);
+        world.turn(1);
+        world.settle();
+        let got: Vec<Vec<u8>> = places.into_iter().map(|place| taken(&mut world, place)).collect();
+        for content in contents {
+            let count =
+                |bytes: &[u8]| bytes.windows(content.len()).filter(|window| *window == content.as_bytes()).count();
+            let times: usize = got.iter().map(|bytes| count(bytes)).sum();
+            assert_eq!(times, 1, "{content} with {members} members");
+        }
+    }
+}
