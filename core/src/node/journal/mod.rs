@@ -104,9 +104,9 @@ impl Journal {
         self.rows.push(row);
     }
 
-    pub(super) fn note_purge(&mut self, subject: &str, arrival: u64) {
+    pub(super) fn note_purge(&mut self, subject: &str, arrival: u64, epoch: u64) {
         self.purges.add(subject, arrival);
-        self.notes.put_purge(subject, arrival);
+        self.notes.put_purge(subject, arrival, epoch);
     }
 
     pub(super) fn restore_purge(&mut self, subject: &str, arrival: u64) {

@@ -41,8 +41,8 @@ impl Notes {
         self.waiting.insert(name, text);
     }
 
-    pub(in crate::node) fn put_purge(&mut self, subject: &str, arrival: u64) {
-        self.put(format!("{PURGE}{subject}"), Some(arrival.to_string()));
+    pub(in crate::node) fn put_purge(&mut self, subject: &str, arrival: u64, epoch: u64) {
+        self.put(format!("{PURGE}{subject}"), Some(format!("{arrival} {epoch}")));
     }
 }
 
@@ -99,7 +99,11 @@ impl Node {
     /// nothing from before `kept_from`, of which it spoke.
     pub fn restore_note(&mut self, name: &str, text: &str, kept_from: u64, now: Now) -> bool {
         if let Some(subject) = name.strip_prefix(PURGE) {
-            let (Ok(arrival), Some(journal)) = (text.parse(), &mut self.journal) else { return false };
+            // Notes of older nodes have no epoch.
+            let (arrival, epoch) = text.split_once(' ').unwrap_or((text, "0"));
+            let (Ok(arrival), Ok(epoch)) = (arrival.parse::<u64>(), epoch.parse()) else { return false };
+            let arrival = arrival.min(self.end_of_epoch(epoch));
+            let Some(journal) = &mut self.journal else { return false };
             // For this start it counts in any case: the file of snapshots may not have been told of it before a kill.
             journal.restore_purge(subject, arrival);
             return arrival >= kept_from;
@@ -133,6 +137,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::Node;
+    use crate::node::PastRun;
     use crate::position::Now;
     use crate::settings::{JournalSettings, Settings};
 
@@ -143,5 +148,22 @@ mod tests {
         assert!(!node.restore_note("purge /a", "5", 6, Now::default()));
         assert!(node.restore_note("purge /b", "6", 6, Now::default()));
         assert_eq!((node.purged_until("/a"), node.purged_until("/b")), (5, 6));
+    }
+
+    #[test]
+    fn a_purge_takes_nothing_of_the_run_after_the_one_that_was_killed() {
+        let settings = Settings { journal: Some(JournalSettings::default()), epoch: 9, ..Settings::default() };
+        let mut node = Node::new(&settings);
+        let run = |run, began, last| PastRun { run, epoch: run, epoch_end: run + 1, began, last };
+        node.begin_restore(vec![run(7, 1, 10), run(8, 11, 20)]);
+        // Rows up to 10 were on the disk when the first of them was killed.
+        for (subject, text, expected) in [("/a", "15 7", 11), ("/b", "15 8", 15), ("/c", "9 7", 9), ("/d", "15", 15)] {
+            assert!(node.restore_note(&format!("purge {subject}"), text, 1, Now::default()));
+            assert_eq!(node.purged_until(subject), expected, "{text}");
+        }
+        node.finish_restore(Now::default());
+        node.purge("/e", None);
+        let notes = node.take_notes();
+        assert_eq!(notes["purge /e"].as_deref(), Some(&*format!("{} 9", node.arrival())));
     }
 }

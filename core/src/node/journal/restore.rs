@@ -309,6 +309,11 @@ fn note_removal(kept: &mut KeptMessage) {
 }
 
 impl Node {
+    /// How far a note of a run can speak: what was beyond was lost when that run was killed, and arrivals like those are other messages'.
+    pub(in crate::node) fn end_of_epoch(&self, epoch: u64) -> u64 {
+        self.restoring.as_ref().and_then(|restoring| restoring.end_of_epoch(epoch)).unwrap_or(u64::MAX)
+    }
+
     /// A publisher is known again by what it published.
     fn restore_number(&mut self, kept: &KeptMessage, then_ms: i64) {
         let Some((publisher, number)) = kept.numbered.as_ref().filter(|_| !kept.is_mqtt) else { return };
@@ -328,6 +333,12 @@ impl Restoring {
     /// The last arrival of the run in which an epoch was; none where that is no earlier run.
     pub(in crate::node) fn last_of_epoch(&self, epoch: u64) -> Option<u64> {
         self.runs.iter().rfind(|run| run.epoch <= epoch && epoch < run.epoch_end).map(|run| run.last)
+    }
+
+    /// The arrival with which the run began that followed the one in which an epoch was; none where that is no earlier run, or the last of them.
+    fn end_of_epoch(&self, epoch: u64) -> Option<u64> {
+        let index = self.runs.iter().rposition(|run| run.epoch <= epoch && epoch < run.epoch_end)?;
+        self.runs.get(index + 1).map(|next| next.began)
     }
 
     /// Brings a log to the last of so many runs.

@@ -36,7 +36,11 @@ impl Group {
         format!("{GROUP}{}", shared_of(&self.name.0, &self.name.1))
     }
 
-    /// The text of a note that says what is settled beyond where the group stands.
+    /// The text of its note: where it stands, the epoch, and what is settled beyond that if it is to say so.
+    pub(super) fn note_text(&self, epoch: u64) -> String {
+        if self.notes_settled { self.note_settled(epoch) } else { format!("{} {epoch}", self.stands()) }
+    }
+
     fn note_settled(&self, epoch: u64) -> String {
         let before = self.dealt_before.as_ref().filter(|before| before.until > self.arrival);
         let until = self.pending.iter().map(|due| due.arrival).min().map_or(self.arrival, |first| first - 1);
@@ -63,8 +67,7 @@ impl Node {
             self.owed.remove(group.pattern.text(), group.held);
             group.held = stands;
             if let Some(journal) = &mut self.journal {
-                let text = if group.notes_settled { group.note_settled(self.epoch) } else { stands.to_string() };
-                journal.note(group.note(), Some(text));
+                journal.note(group.note(), Some(group.note_text(self.epoch)));
             }
         }
     }
@@ -73,7 +76,7 @@ impl Node {
     pub(crate) fn note_group(&mut self, number: u32) {
         if let (Some(group), Some(journal)) = (self.groups.by_number.get_mut(&number), &mut self.journal) {
             group.notes_settled = true;
-            journal.note(group.note(), Some(group.note_settled(self.epoch)));
+            journal.note(group.note(), Some(group.note_text(self.epoch)));
         }
     }
 
@@ -88,8 +91,10 @@ impl Node {
         if self.groups.numbers.contains_key(&key) {
             return true;
         }
-        let number = self.begin_group(key, &pattern, arrival);
-        if let (Some(Some(epoch)), Some(Some(until))) = (numbers.next(), numbers.next()) {
+        // Notes of older nodes have no epoch.
+        let epoch = numbers.next().flatten().unwrap_or(0);
+        let number = self.begin_group(key, &pattern, arrival.min(self.end_of_epoch(epoch)));
+        if let Some(until) = numbers.next().flatten() {
             let until = until.min(self.last_of_epoch(epoch));
             let dealt = DealtBefore { until, unsettled: numbers.flatten().collect() };
             if let Some(group) = self.groups.by_number.get_mut(&number) {
@@ -121,6 +126,9 @@ impl Node {
                 self.owed.add(group.pattern.text(), head);
                 self.owed.remove(group.pattern.text(), group.held);
                 (group.arrival, group.held, group.dealings) = (head, head, Dealings::new(head));
+                if let Some(journal) = &mut self.journal {
+                    journal.note(group.note(), Some(group.note_text(self.epoch)));
+                }
             }
             self.settle_group(number);
         }
@@ -129,25 +137,51 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
-    use crate::node::Node;
+    use crate::node::{Node, PastRun};
     use crate::position::Now;
     use crate::settings::{JournalSettings, Settings};
+
+    /// The note of a session with one subscription, which stands at 15.
+    fn session(selector: &str, epoch: u64) -> String {
+        format!(
+            r#"{{"identity":"ann","session_ms":1000,"expires_ms":0,"subscriptions":[{{"selector":"{selector}","options":1,
+                "subscription_id":0,"arrival":15,"began":3,"is_joining":false}}],"flight":[],"received":[],"epoch":{epoch},
+                "last_packet_id":0,"gaps":null,"notices":null,"owed_after":0}}"#
+        )
+    }
 
     #[test]
     fn a_group_of_which_only_a_session_is_known_begins_where_the_run_does() {
         let settings = Settings { journal: Some(JournalSettings::default()), ..Settings::default() };
         let mut node = Node::new(&settings);
-        let subscription =
-            r#"{"selector":"$share/g/a","options":1,"subscription_id":0,"arrival":3,"began":0,"is_joining":false}"#;
-        let text = format!(
-            r#"{{"identity":"ann","session_ms":1000,"expires_ms":0,"subscriptions":[{subscription}],"flight":[],"received":[],
-                "last_packet_id":0,"gaps":null,"notices":null,"owed_after":0}}"#
-        );
         node.begin_restore(Vec::new());
-        assert!(node.restore_note("session c", &text, 0, Now::default()));
+        assert!(node.restore_note("session c", &session("$share/g/a", 0), 0, Now::default()));
         node.finish_restore(Now::default());
+        let (head, epoch) = (node.index.head(), node.epoch);
         let group = node.groups.by_number.values().next().expect("the group of the session");
-        assert_eq!((group.arrival, group.held), (node.index.head(), node.index.head()));
+        assert_eq!((group.arrival, group.held), (head, head));
+        // The next run begins it there.
+        let note = node.take_notes().remove("group $share/g/a").flatten();
+        assert_eq!(note, Some(format!("{head} {epoch}")));
+    }
+
+    #[test]
+    fn what_stood_beyond_the_rows_of_a_run_that_was_killed_is_owed_what_came_after() {
+        let settings = Settings { journal: Some(JournalSettings::default()), epoch: 9, ..Settings::default() };
+        for (epoch, expected) in [(7, 11), (8, 15)] {
+            let mut node = Node::new(&settings);
+            let run = |run, began, last| PastRun { run, epoch: run, epoch_end: run + 1, began, last };
+            node.begin_restore(vec![run(7, 1, 10), run(8, 11, 20)]);
+            assert!(node.restore_note("session c", &session("a", epoch), 0, Now::default()));
+            assert!(node.restore_note("group $share/g/a", &format!("15 {epoch}"), 0, Now::default()));
+            assert!(node.restore_note("session d", &session("$share/g/a", epoch), 0, Now::default()));
+            node.finish_restore(Now::default());
+            let group = node.groups.by_number.values().next().expect("a group");
+            assert_eq!((group.arrival, group.held), (expected, expected));
+            let kept = node.clients.by_id["c"].kept.as_ref().expect("a session");
+            let place = &kept.subscriptions[0];
+            assert_eq!((place.arrival, place.began), (expected, 3));
+        }
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Node {
         let arrival = if self.restoring.is_some() { u64::MAX } else { self.index.head() };
         let number = self.begin_group(key, pattern, arrival);
         if let (Some(journal), Some(group)) = (&mut self.journal, self.groups.by_number.get(&number)) {
-            journal.note(group.note(), Some(arrival.to_string()));
+            journal.note(group.note(), Some(group.note_text(self.epoch)));
         }
         number
     }

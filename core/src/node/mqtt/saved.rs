@@ -167,7 +167,7 @@ impl Node {
         if self.clients.by_id.contains_key(id) || self.limits.mqtt_sessions_max == 0 {
             return None;
         }
-        let kept = Kept {
+        let mut kept = Kept {
             received: self.read_received(&saved),
             subscriptions: saved.subscriptions,
             in_flight: Vec::new(),
@@ -178,6 +178,7 @@ impl Node {
             floor: 0,
             is_restored: true,
         };
+        kept.cut(self.end_of_epoch(saved.epoch));
         let holder = saved.holder.read();
         self.own(&kept, &holder.tenant);
         let id: Arc<str> = Arc::from(id);
@@ -211,13 +212,7 @@ impl Node {
         let Some(client) = self.clients.by_id.get_mut(&pending.id) else { return };
         let (Some(before), tenant) = (client.kept.take(), Arc::clone(&client.holder.tenant)) else { return };
         let mut kept = before.clone();
-        for subscription in &mut kept.subscriptions {
-            subscription.arrival = subscription.arrival.min(head);
-            subscription.began = subscription.began.min(head);
-            if let Some(inherited) = &mut subscription.inherited {
-                inherited.cut(head);
-            }
-        }
+        kept.cut(head);
         kept.in_flight = in_flight;
         packets.settle(&pending.id, pending.noted, &mut kept.received);
         self.own(&kept, &tenant);
@@ -237,6 +232,19 @@ impl Node {
         let message = self.message(log, sequence).cloned();
         let arrival = message.as_ref().map_or(0, |message| message.arrival);
         InFlight { packet_id, flags, log, sequence, subscription_id, group: 0, arrival, message }
+    }
+}
+
+impl Kept {
+    /// No arrival beyond `head` means anything any more.
+    fn cut(&mut self, head: u64) {
+        for subscription in &mut self.subscriptions {
+            subscription.arrival = subscription.arrival.min(head);
+            subscription.began = subscription.began.min(head);
+            if let Some(inherited) = &mut subscription.inherited {
+                inherited.cut(head);
+            }
+        }
     }
 }
 

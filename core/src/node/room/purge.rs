@@ -25,7 +25,7 @@ impl Node {
     pub fn purge(&mut self, subject: &str, end: Option<u64>) -> Option<Purged> {
         let head = end.unwrap_or(self.index.head());
         if let Some(journal) = self.journal.as_mut().filter(|_| end.is_none()) {
-            journal.note_purge(subject, head);
+            journal.note_purge(subject, head, self.epoch);
         }
         let id = self.names.find(subject)?;
         let log = self.names.get_mut(id)?;
