@@ -38,10 +38,11 @@ export class JsonEncoding {
     if (typeof frame !== "string") throw new FrameInvalid("a binary message on the JSON wire");
     try {
       const read = JSON.parse(frame);
-      const told = Array.isArray(read)
-        ? read.map((entry, place) => readObject(entry, frame, place, frame.length / read.length))
-        : [readObject(read, frame, null, frame.length)];
-      return told.filter((each) => each !== null);
+      if (Array.isArray(read)) {
+        return read.map((entry, place) => readObject(entry, frame, place, frame.length / read.length)).filter((each) => each !== null);
+      }
+      const told = readObject(read, frame, null, frame.length);
+      return told === null ? [] : [told];
     } catch (error) {
       throw new FrameInvalid(`cannot read ${JSON.stringify(frame.slice(0, 120))}: ${error}`);
     }
@@ -131,7 +132,7 @@ function writeFields(written, fields) {
 function readObject(value, frame, place, size) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw new TypeError("no object");
   const read = /** @type {Read} */ (value);
-  const subject = textIn(read, "message");
+  const subject = textOf(read["message"], "message");
   if (subject !== null) return readMessage(read, subject, frame, place, size);
   const ok = textIn(read, "ok");
   if (ok !== null) return readReply(read, ok);
@@ -193,6 +194,7 @@ function readReply(read, ok) {
 }
 
 /**
+ * This runs once per message: each member is read by its name in place, which is several times faster than by a variable.
  * @param {Read} read
  * @param {string} subject
  * @param {string} frame
@@ -200,74 +202,86 @@ function readReply(read, ok) {
  * @param {number} size its part of the frame
  */
 function readMessage(read, subject, frame, place, size) {
+  const { at, after, time, reply_to: replyTo, pattern, conflated, snapshot, merge, removed, content, text, bytes } = read;
   const fields = {
-    position: positionIn(read, "at"),
-    after: positionIn(read, "after"),
-    timeMs: numberIn(read, "time") ?? 0,
-    replyTo: textIn(read, "reply_to"),
-    pattern: textIn(read, "pattern"),
-    conflated: numberIn(read, "conflated") ?? 0,
-    isSnapshot: flagIn(read, "snapshot"),
-    isPatch: flagIn(read, "merge"),
-    isRemoval: flagIn(read, "removed"),
-    fields: fieldsIn(read),
+    position: positionOf(at, "at"),
+    after: positionOf(after, "after"),
+    timeMs: numberOf(time, "time") ?? 0,
+    replyTo: textOf(replyTo, "reply_to"),
+    pattern: textOf(pattern, "pattern"),
+    conflated: numberOf(conflated, "conflated") ?? 0,
+    isSnapshot: flagOf(snapshot, "snapshot"),
+    isPatch: flagOf(merge, "merge"),
+    isRemoval: flagOf(removed, "removed"),
+    fields: fieldsOf(read["fields"] ?? null, read["fields_bytes"] ?? null),
   };
-  if ("content" in read) {
-    const body = new ParsedBody(read["content"], () => sourceOf(frame, place, "content"), size);
+  if (content !== undefined) {
+    const body = new ParsedBody(content, () => sourceOf(frame, place, "content"), size);
     return new Message(subject, "json", body, fields);
   }
-  const text = textIn(read, "text");
-  if (text !== null) return new Message(subject, "text", new TextBody(text), fields);
-  const bytes = textIn(read, "bytes");
-  if (bytes !== null) return new Message(subject, "bytes", new BytesBody(fromBase64(bytes)), fields);
+  const words = textOf(text, "text");
+  if (words !== null) return new Message(subject, "text", new TextBody(words), fields);
+  const written = textOf(bytes, "bytes");
+  if (written !== null) return new Message(subject, "bytes", new BytesBody(fromBase64(written)), fields);
   throw new TypeError("a message without content");
 }
 
 /**
- * @param {Read} read
- * @param {string} key
+ * @param {unknown} value
+ * @param {string} name
  * @returns {string | null}
  */
-function textIn(read, key) {
-  const value = read[key] ?? null;
-  if (value !== null && typeof value !== "string") throw new TypeError(`${key} is not a string`);
-  return value;
+function textOf(value, name) {
+  if (typeof value === "string") return value;
+  if (value === undefined || value === null) return null;
+  throw new TypeError(`${name} is not a string`);
 }
 
 /**
- * @param {Read} read
- * @param {string} key
+ * @param {unknown} value
+ * @param {string} name
  * @returns {number | null}
  */
-function numberIn(read, key) {
-  const value = read[key] ?? null;
-  if (value !== null && !(typeof value === "number" && Number.isInteger(value))) throw new TypeError(`${key} is not a whole number`);
-  return value;
+function numberOf(value, name) {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "number" && Number.isInteger(value)) return value;
+  throw new TypeError(`${name} is not a whole number`);
 }
 
 /**
- * @param {Read} read
- * @param {string} key
+ * @param {unknown} value
+ * @param {string} name
+ * @returns {boolean}
  */
-function flagIn(read, key) {
-  const value = read[key] ?? false;
-  if (typeof value !== "boolean") throw new TypeError(`${key} is neither true nor false`);
-  return value;
+function flagOf(value, name) {
+  if (value === undefined || value === null) return false;
+  if (typeof value === "boolean") return value;
+  throw new TypeError(`${name} is neither true nor false`);
 }
 
 /**
- * @param {Read} read
- * @param {string} key
+ * @param {unknown} value
+ * @param {string} name
  */
-function positionIn(read, key) {
-  const text = textIn(read, key);
+function positionOf(value, name) {
+  const text = textOf(value, name);
   return text === null ? null : Position.parse(text);
 }
 
-/** @param {Read} read */
-function fieldsIn(read) {
-  const texts = read["fields"] ?? null;
-  const bytes = read["fields_bytes"] ?? null;
+/** @param {Read} read @param {string} key */
+const textIn = (read, key) => textOf(read[key], key);
+
+/** @param {Read} read @param {string} key */
+const numberIn = (read, key) => numberOf(read[key], key);
+
+/** @param {Read} read @param {string} key */
+const flagIn = (read, key) => flagOf(read[key], key);
+
+/** @param {Read} read @param {string} key */
+const positionIn = (read, key) => positionOf(read[key], key);
+
+/** @param {unknown} texts @param {unknown} bytes */
+function fieldsOf(texts, bytes) {
   if (texts === null && bytes === null) return NO_FIELDS;
   /** @type {Record<string, string | Uint8Array | null>} */
   const fields = Object.create(null);

@@ -1,0 +1,1 @@
+"""What the two client libraries pay for a message: `python -m benchmarks.clients.run`."""
