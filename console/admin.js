@@ -1,17 +1,10 @@
 // Asks the admin port: the documented endpoints of /openapi.json and nothing else. Owns the token and the kinds of failure.
 
 import { keepForTab, makeQuery, readFromTab, request } from "./browser.js";
+import { Refused, Unreachable } from "./refusals.js";
 
 const TIMEOUT_MS = 10_000;
 const TOKEN = "godwit.admin.token";
-
-export class Refused extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
-}
-export class Unreachable extends Error {}
 
 export const readToken = () => readFromTab(TOKEN);
 export const keepToken = (token) => keepForTab(TOKEN, token);

@@ -1,17 +1,10 @@
 // Asks dispatch: the documented requests of /v1/openapi.json and nothing else. Owns the key and the kinds of failure.
 
 import { keepForTab, makeQuery, readFromTab, request } from "../browser.js";
+import { Refused, Unreachable } from "../refusals.js";
 
 const TIMEOUT_MS = 10_000;
 const KEY = "godwit.dispatch.key";
-
-export class Refused extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-  }
-}
-export class Unreachable extends Error {}
 
 export const readKey = () => readFromTab(KEY);
 export const keepKey = (key) => keepForTab(KEY, key);
