@@ -1,6 +1,7 @@
 // A watch as its user holds it: the interest there is, then its changes.
 
 import { Bell } from "./bell.js";
+import { ClientClosed } from "./errors.js";
 
 /** @typedef {import("./connection.js").Connection} Connection */
 /** @typedef {import("./model.js").Interest} Interest */
@@ -15,6 +16,11 @@ export class Watch {
   #connection;
   #core;
   #news = new Bell();
+  #resolveComplete = () => {};
+  /** @type {Promise<void>} */
+  #complete = new Promise((resolve) => {
+    this.#resolveComplete = resolve;
+  });
 
   /**
    * @param {Session} session
@@ -25,7 +31,10 @@ export class Watch {
     this.#session = session;
     this.#connection = connection;
     this.#core = core;
-    core.wake = () => this.#news.ring();
+    core.wake = () => {
+      this.#news.ring();
+      if (core.isEnded) this.#resolveComplete();
+    };
   }
 
   /** @returns {AsyncIterator<Interest, undefined>} */
@@ -36,6 +45,16 @@ export class Watch {
   /** Closed by the program: its listener is not called again. */
   get isClosed() {
     return this.#core.isEnded && this.#core.error === null;
+  }
+
+  /**
+   * Wait until the iteration or the listener has received every selector that has subscribers now, and is ready for the next
+   * change. Rejects with CommandRefused if the server refuses, and with ClientClosed if the client or the watch is closed.
+   */
+  async complete() {
+    await this.#complete;
+    if (this.#core.error !== null) throw this.#core.error;
+    if (this.#core.isEnded) throw this.#session.error ?? new ClientClosed(`the watch of ${this.#core.selector}`);
   }
 
   /** Stop watching. */
@@ -49,6 +68,7 @@ export class Watch {
     for (;;) {
       const change = this.#core.take();
       if (change !== null) return { value: change, done: false };
+      if (this.#core.isComplete) this.#resolveComplete();
       if (this.#core.isEnded) {
         if (this.#core.error !== null) throw this.#core.error;
         return { value: undefined, done: true };

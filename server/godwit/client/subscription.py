@@ -156,7 +156,8 @@ class Watch:
     def __init__(self, session: Session, connection: Connection, watching: Watching) -> None:
         self._session, self._connection, self._watching = session, connection, watching
         self._news = asyncio.Event()
-        watching.wake = self._news.set
+        self._complete = asyncio.Event()
+        watching.wake = self._woken
 
     def __aiter__(self) -> AsyncIterator[Interest]:
         return self
@@ -166,6 +167,8 @@ class Watch:
             change = self._watching.take()
             if change is not None:
                 return change
+            if self._watching.is_complete:
+                self._complete.set()
             if self._watching.is_ended:
                 if self._watching.error is not None:
                     raise self._watching.error.with_traceback(None)
@@ -174,8 +177,27 @@ class Watch:
             self._news.clear()
             await self._news.wait()
 
+    async def complete(self) -> None:
+        """Wait until the iteration has returned every selector that has subscribers now, and has requested the next change.
+
+        Iterate in another task meanwhile. Raises CommandRefused if the server refuses, and ClientClosed if the client or the watch
+        is closed.
+        """
+        self._connection.check_loop()
+        await self._complete.wait()
+        if self._watching.error is not None:
+            raise self._watching.error.with_traceback(None)
+        if self._watching.is_ended:
+            error = self._session.error or ClientClosed(f"the watch of {self._watching.selector}")
+            raise error.with_traceback(None)
+
     async def close(self) -> None:
         """Stop watching; the iteration ends."""
         self._connection.check_loop()
         self._session.unwatch(self._watching)
         self._connection.wake()
+
+    def _woken(self) -> None:
+        self._news.set()
+        if self._watching.is_ended:
+            self._complete.set()

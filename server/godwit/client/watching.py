@@ -19,6 +19,7 @@ class Watching:
     def __init__(self, selector: str) -> None:
         self.selector = selector
         self.is_ended = False
+        self.is_complete = False  # the server has sent the whole state
         self.error: GodwitError | None = None
         self.wake: Callable[[], None] = lambda: None
         self._known: set[str] = set()  # selectors that the reader was told have subscribers
@@ -30,10 +31,12 @@ class Watching:
 
     def state_reported(self, *, is_complete: bool) -> None:
         """The server begins to send the state, or has sent all of it."""
+        self.is_complete = is_complete
         if is_complete:
             gone, self._unconfirmed = self._unconfirmed, set()
             for selector in gone:
                 self.told(Interest(selector, False))
+            self.wake()
         else:
             self._unconfirmed = {selector for selector in self._known if self._changes.get(selector, True)}
             self._unconfirmed.update(selector for selector, listens in self._changes.items() if listens)

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from godwit.client import Client, Interest, Message
-from godwit.dispatch.channels.inbox.announcer import HEADS_AT_ONCE, LAST, Announcer
+from godwit.client import Client, Message
+from godwit.dispatch.channels.inbox.announcer import HEADS_AT_ONCE, Announcer
 from godwit.dispatch.model import Head
 from godwit.dispatch.pure.subjects import head_subject, inbox_subject
 from godwit.dispatch.tokens import SigningKey
@@ -18,27 +18,8 @@ CONNECTED = 700
 """Receivers: a node reports 256 at a time."""
 
 
-async def make_token() -> str:
-    return ""
-
-
 async def read_nothing(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
     return {}
-
-
-NAMES = ("~", "~~", "zz", "\U0010ffff")
-
-
-def test_who_is_connected_is_known_when_the_node_reported_the_last_subject_however_long_that_takes() -> None:
-    told: list[bool] = []
-    announcer = Announcer("ws://127.0.0.1:9", make_token, read_nothing, on_complete=told.append)
-    for number in range(1_000):  # four parts of a node's report
-        announcer._take_interest(Interest(inbox_subject("shop", f"user:{number}"), True))
-        assert told == []
-    last = max(inbox_subject(tenant, name) for tenant in NAMES for name in NAMES)
-    assert last < LAST and head_subject("~", "~") < LAST, "names come before it, in the node's order"
-    announcer._take_interest(Interest(LAST, True))
-    assert told == [True] and len(announcer.list_connected("shop")) == 1_000
 
 
 async def test_everybody_who_was_connected_is_known_once_the_announcer_says_so(
@@ -87,3 +68,20 @@ async def test_the_heads_of_all_who_are_connected_are_read_many_at_a_time(dispat
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert sum(reads) == CONNECTED and max(reads) <= HEADS_AT_ONCE and len(reads) < CONNECTED / 100
+
+
+async def test_that_nobody_is_connected_is_known_too(dispatch: Running, tmp_path: Path) -> None:
+    signing = SigningKey(tmp_path / "dispatch" / "token.key")
+    is_complete = asyncio.Event()
+    announcer = Announcer(
+        dispatch.node_url,
+        signing.sign_service,
+        read_nothing,
+        on_complete=lambda complete: is_complete.set() if complete else None,
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        task = asyncio.create_task(announcer.run())
+        await is_complete.wait()
+        assert announcer.list_connected("default") == []
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -266,6 +266,7 @@ async def test_another_threads_loop_is_refused_at_once() -> None:
             subscription.close,
             subscription.__anext__,
             watch.__anext__,
+            watch.complete,
             watch.close,
         ]
         for work in calls:

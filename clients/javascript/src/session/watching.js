@@ -10,6 +10,7 @@ import { Interest } from "../model.js";
 /** The pure part of a watch; `wake` is called when there is something new. */
 export class Watching {
   isEnded = false;
+  isComplete = false; // the server has sent the whole state
   /** @type {GodwitError | null} */
   error = null;
   wake = () => {};
@@ -38,10 +39,12 @@ export class Watching {
    * @param {boolean} isComplete
    */
   stateReported(isComplete) {
+    this.isComplete = isComplete;
     const before = this.#unconfirmed;
     this.#unconfirmed = new Set();
     if (isComplete) {
       for (const selector of before) this.told(new Interest(selector, false));
+      this.wake();
       return;
     }
     this.#unconfirmed = new Set([...this.#known].filter((selector) => this.#changes.get(selector) ?? true));

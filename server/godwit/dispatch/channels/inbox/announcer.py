@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from ....client import Client, Interest, JsonText
+from ....client import Client, Interest, JsonText, Watch
 from ....errors import GodwitError
 from ....logs import read_logger
 from ...model import Head, InboxItem
@@ -25,9 +25,6 @@ from ...pure.subjects import head_subject, inbox_subject, read_owner
 WAITING_MAX = 50_000
 IN_FLIGHT_MAX = 200
 HEADS_AT_ONCE = 500
-LAST = "/$inbox/~/~"
-"""A subject of the announcer's own. A node tells who is connected 256 subjects at a time, in byte order, and this one comes after every
-receiver's: no name is encoded with a `~`, and no other character of names is greater."""
 Owner = tuple[str, str]
 ReadHeads = Callable[[Sequence[Owner]], Awaitable[Mapping[Owner, Head]]]
 
@@ -83,24 +80,21 @@ class Announcer:
             Client(self._url, token=self._token) as client,
             asyncio.TaskGroup() as group,
         ):  # one that fails ends the other
-            group.create_task(self._watch(client))
-            group.create_task(self._mark_end(client))
+            watch = client.watch("/$inbox/**")
+            group.create_task(self._watch(watch))
+            group.create_task(self._wait_complete(watch))
             group.create_task(self._publish_items(client))
             group.create_task(self._publish_heads(client))
 
-    async def _watch(self, client: Client) -> None:
-        async for interest in client.watch("/$inbox/**"):
+    async def _watch(self, watch: Watch) -> None:
+        async for interest in watch:
             self._take_interest(interest)
 
-    async def _mark_end(self, client: Client) -> None:
-        """Subscribes to the last subject: when the node reports its interest, it has reported everybody's."""
-        async for _ in client.subscribe(LAST):
-            pass
+    async def _wait_complete(self, watch: Watch) -> None:
+        await watch.complete()
+        self._on_complete(True)
 
     def _take_interest(self, interest: Interest) -> None:
-        if interest.subject == LAST:
-            self._on_complete(interest.has_subscribers)
-            return
         owner = read_owner(interest.subject)
         if owner is None:
             return
