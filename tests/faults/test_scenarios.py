@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from godwit.client import Ack, Client, JsonText, Message, PositionFile, Settings, Subscription
+from godwit.client import Ack, Client, Gap, JsonText, Message, PositionFile, Settings, Subscription, Watch
 from godwit.client.codec.encodings import EncodingName
 from tests.faults.cutting_proxy import CuttingProxy
 from tests.node_process import NodeProcess, start_node
@@ -42,6 +42,8 @@ class Scene:
         self.proxy: CuttingProxy
         self.clients: dict[str, Client] = {}
         self.subscriptions: dict[str, Subscription] = {}
+        self.watches: dict[str, Watch] = {}
+        self.interest: dict[str, set[str]] = {}  # by watch: what has subscribers
         self.later: dict[str, asyncio.Future[Any]] = {}
         self.failures: dict[str, asyncio.Event] = {}  # by client: set when it tells that it could not save
         self.tasks: list[asyncio.Task[None]] = []
@@ -73,6 +75,7 @@ class Scene:
             answer_timeout_ms=2_000,
             positions_save_ms=50,
             items_max=step.get("items_max", 1_000),
+            frame_bytes_max=step.get("frame_bytes_max", 16 << 20),
         )
         positions = PositionFile(self.folder / step["positions"]) if "positions" in step else None
         failed = self.failures[step["client"]] = asyncio.Event()
@@ -118,6 +121,31 @@ class Scene:
     async def close(self, step: dict[str, Any]) -> None:
         name = step["close"]
         await (self.clients[name] if name in self.clients else self.subscriptions[name]).close()
+
+    async def watch(self, step: dict[str, Any]) -> None:
+        watch = self.watches[step["as"]] = self.clients[step["by"]].watch(step["watch"])
+        known = self.interest[step["as"]] = set()
+
+        async def read() -> None:
+            async for interest in watch:
+                (known.add if interest.has_subscribers else known.discard)(interest.subject)
+
+        self.tasks.append(asyncio.create_task(read()))
+
+    async def complete(self, step: dict[str, Any]) -> None:
+        await self.watches[step["complete"]].complete()
+
+    async def known_interest(self, step: dict[str, Any]) -> None:
+        await until(lambda: self.interest[step["interest"]] == set(step["known"]))
+
+    async def publish_text(self, step: dict[str, Any]) -> None:
+        assert (await self.clients[step["by"]].publish(step["publish_text"], "x" * step["characters"])).position
+
+    async def gap(self, step: dict[str, Any]) -> None:
+        async for item in self.subscriptions[step["gap"]].items():
+            if isinstance(item, Gap):
+                assert item.reason == step["reason"]
+                return
 
     async def fault(self, step: dict[str, Any]) -> None:
         match step["fault"]:
@@ -203,10 +231,11 @@ class Scene:
 
 
 STEPS: dict[str, Callable[[Scene, dict[str, Any]], Awaitable[None]]] = {
-    name: getattr(Scene, "wait" if name == "await" else name)
+    name: getattr(Scene, {"await": "wait", "interest": "known_interest"}.get(name, name))
     for name in (
         *("client", "subscribe", "publish", "await", "read", "handled", "close", "fault", "fails", "counts"),
         *("at_node", "repeat", "answer", "request", "saved", "save_failed", "connections"),
+        *("watch", "complete", "interest", "publish_text", "gap"),
     )
 }
 

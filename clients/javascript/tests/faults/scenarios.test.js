@@ -28,6 +28,7 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 class Scene {
   clients = new Map();
   subscriptions = new Map();
+  watches = new Map(); // each with a set of what has subscribers
   failures = new Map(); // by client: when it tells that it could not save
   later = new Map();
   folder = mkdtempSync(join(tmpdir(), "godwit-scenario-"));
@@ -104,11 +105,11 @@ const CALLS = {
 };
 
 const STEPS = {
-  client({ clients, failures, proxy, folder, transport }, { client, items_max: itemsMax = 1_000, token, positions }) {
+  client({ clients, failures, proxy, folder, transport }, { client, items_max: itemsMax = 1_000, frame_bytes_max: frameBytesMax = 16 << 20, token, positions }) {
     let onSaveFailed;
     failures.set(client, new Promise((resolve) => (onSaveFailed = resolve)));
     const more = { ...(token && { token }), ...(positions && { positions: new PositionFile(join(folder, positions)) }) };
-    clients.set(client, new Client(proxy.url, { transport, settings: { ...settings, itemsMax }, log: silent, onSaveFailed, ...more }));
+    clients.set(client, new Client(proxy.url, { transport, settings: { ...settings, itemsMax, frameBytesMax }, log: silent, onSaveFailed, ...more }));
   },
   async subscribe({ clients, subscriptions }, { subscribe, as, by, snapshot = true, reading = false, joined = true }) {
     const found = clients.get(by).subscribe(subscribe, { snapshot }, reading ? () => {} : undefined);
@@ -126,6 +127,27 @@ const STEPS = {
   },
   handled: ({ subscriptions }, { handled }) => subscriptions.get(handled).handled(),
   close: ({ clients, subscriptions }, { close }) => (clients.get(close) ?? subscriptions.get(close)).close(),
+  watch({ clients, watches }, { watch: selector, as, by }) {
+    const known = new Set();
+    const watch = clients.get(by).watch(selector, ({ subject, hasSubscribers }) => (hasSubscribers ? known.add(subject) : known.delete(subject)));
+    watch.done.catch(() => {}); // a refusal is looked at where it is complete
+    watches.set(as, { watch, known });
+  },
+  async complete({ watches, transport }, { complete }) {
+    const { watch } = watches.get(complete);
+    if (transport === "poll") await assert.rejects(watch.complete(), { name: "CommandRefused" });
+    else await watch.complete();
+  },
+  async interest({ watches, transport }, { interest, known }) {
+    const found = watches.get(interest).known;
+    while (transport !== "poll" && !(found.size === known.length && known.every((each) => found.has(each)))) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  },
+  publish_text: async ({ clients }, { publish_text: subject, by, characters }) => assert.ok((await clients.get(by).publish(subject, "x".repeat(characters))).position),
+  async gap({ subscriptions }, { gap, reason }) {
+    for await (const item of subscriptions.get(gap).items()) if (item.type === "gap") return assert.equal(item.reason, reason);
+  },
   async saved({ folder }, { saved }) {
     while (!existsSync(join(folder, saved))) await new Promise((resolve) => setTimeout(resolve, 10));
   },
