@@ -127,4 +127,4 @@ def test_a_container_serves_keeps_its_data_and_reports_its_health(engine: Engine
         finally:
             engine.run("rm", "--force", name, checked=False)
             node.kill()
-            node.wait()
+            node.communicate()
