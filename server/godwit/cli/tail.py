@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..client import PositionFile, ResumePoint, Subscription
 
 COUNT_MAX = 0xFFFF_FFFF
+POSITIONS_MAX = 16  # in the command that continues: the resume token alone may repeat the messages of a second
 _DATE_OR_POSITION = re.compile(r"\d{4}-\d\d(-.*)?|\d+(\.\d+)?")
 """What is given for a resume token by mistake: a date, a time, a position."""
 
@@ -89,7 +90,9 @@ class Continuation:
     def describe(self, pattern: str, stand: ResumePoint) -> str:
         """The command, for a shell; empty where there is no position yet."""
         if stand.since is not None:
-            where = ["--since", stand.since]
+            recent = stand.beyond_resume_token
+            beyond = recent.items() if len(recent) <= POSITIONS_MAX else ()
+            where = ["--since", stand.since, *(f"--after={subject}={position}" for subject, position in beyond)]
         elif pattern in stand.after:
             where = ["--after", str(stand.after[pattern])]
         else:

@@ -31,15 +31,15 @@ class ResumePoint:
     def for_node(self, node: str | None) -> ResumePoint:
         """The resume point to send to this node. The node that gave the resume token gets the token and the positions after it: without
         these it would repeat messages, or no longer have them. Another node gets all positions, or the resume token if some were
-        forgotten: its gap then says what is missing.
+        forgotten: its gap then says what is missing. If nobody named the node that gave the token, both are sent.
         """
         if self.since is None:
             return self
         is_its_own = self.node == node
-        places = self.beyond_resume_token if is_its_own else self.after
+        places = self.beyond_resume_token if is_its_own and self.node is not None else self.after
         if _is_too_much(places):
             return ResumePoint({}, self.since)
-        if is_its_own:
+        if is_its_own or self.node is None:
             return ResumePoint(places, self.since)
         return ResumePoint(places) if self.is_whole and places else ResumePoint({}, self.since)
 

@@ -90,3 +90,12 @@ def test_the_command_that_continues_repeats_servers_and_files() -> None:
     assert command.describe("/a", ResumePoint({"/a": Position(7, 42)})) == f"{begin} /a --after 7.42"
     assert command.describe("/a/**", ResumePoint(since="a1.2.3")) == f"{begin} '/a/**' --since a1.2.3"
     assert command.describe("/a", ResumePoint()) == ""
+
+
+def test_the_command_that_continues_names_the_positions_that_its_resume_token_does_not_cover() -> None:
+    """A token comes about once a second; with it alone the messages since then would be printed a second time."""
+    reached = ResumePoint({"/a/old": Position(7, 1), "/a/b": Position(7, 42)}, "a1.2.3", recent=1)
+    words = "godwit tail '/a/**' --since a1.2.3 --after=/a/b=7.42"
+    assert Continuation().describe("/a/**", reached) == words
+    many = ResumePoint({f"/a/{number}": Position(7, 1) for number in range(17)}, "a1.2.3", recent=17)
+    assert Continuation().describe("/a/**", many) == "godwit tail '/a/**' --since a1.2.3"

@@ -179,6 +179,7 @@ def test_the_node_that_gave_the_resume_token_needs_only_the_positions_beyond_it_
     assert ResumePoint(places, "1.1.1", "n").for_node("other") == ResumePoint(places)
     assert ResumePoint({}, "1.1.1", "n").for_node("other") == ResumePoint({}, "1.1.1")
     assert ResumePoint(places, "1.1.1", "n", 1).for_node("n") == ResumePoint({SUBJECT: Position(7, 1)}, "1.1.1")
+    assert ResumePoint(places, "1.1.1").for_node("n") == ResumePoint(places, "1.1.1")  # `godwit tail --since --after`
 
 
 @pytest.mark.parametrize(("count", "length"), [(4_001, 0), (300, 900)])

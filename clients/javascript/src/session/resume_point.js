@@ -46,15 +46,16 @@ export class ResumePoint {
   /**
    * The resume point to send to this node; null if its name is not known yet, for which the resume token is the best guess. The node that gave
    * the resume token gets the token and the positions after it: without these it would repeat messages, or no longer have them. Another
-   * node gets all positions, or the resume token if some were forgotten: its gap then says what is missing.
+   * node gets all positions, or the resume token if some were forgotten: its gap then says what is missing. If nobody named the node that
+   * gave the token, both are sent.
    * @param {string | null} node
    */
   forNode(node) {
     if (this.since === null) return this;
     const isItsOwn = node === null || this.node === node;
-    const places = isItsOwn ? this.beyondResumeToken : [...this.after];
+    const places = isItsOwn && this.node !== null ? this.beyondResumeToken : [...this.after];
     if (isTooMuch(places)) return new ResumePoint(new Map(), this.since);
-    if (isItsOwn) return new ResumePoint(new Map(places), this.since);
+    if (isItsOwn || this.node === null) return new ResumePoint(new Map(places), this.since);
     return this.isWhole && places.length > 0 ? new ResumePoint(new Map(places)) : new ResumePoint(new Map(), this.since);
   }
 

@@ -143,6 +143,8 @@ test("the node that gave the resume token needs only the positions beyond it, an
   const beyond = new ResumePoint(resumePoint.after, "1.1.1", "n", 1);
   assert.deepEqual(beyond.forNode("n").toJSON(), { after: { [SUBJECT]: "7.1" }, since: "1.1.1" });
   assert.deepEqual(new ResumePoint(new Map(), "1.1.1", "n").forNode("other").toJSON(), { since: "1.1.1" });
+  const given = new ResumePoint(resumePoint.after, "1.1.1");
+  assert.deepEqual(given.forNode("n").toJSON(), { after: { "/a/0": "7.3", [SUBJECT]: "7.1" }, since: "1.1.1" }, "of a node that nobody named");
   const unmarked = new ResumePoint(resumePoint.after);
   assert.equal(unmarked.forNode("n"), unmarked);
 });

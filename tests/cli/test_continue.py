@@ -1,0 +1,41 @@
+"""`godwit tail`, stopped and continued with the command that it prints: every message is printed once, also right after the last one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import signal
+import sys
+
+from godwit import testing
+from godwit.children import follow_parent
+from godwit.client import Client
+
+
+async def start(*words: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "godwit", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        preexec_fn=follow_parent(),
+    )
+
+
+async def test_a_tail_that_is_continued_at_once_prints_each_message_once() -> None:
+    """The resume token is up to a second old, so that the command names what came after it; other subjects resume by the token."""
+    async with asyncio.timeout(60), testing.node() as node, Client(node.url) as client:
+        first = await start("tail", "/rooms/**", "--server", node.url)
+        assert first.stdout is not None and first.stderr is not None
+        assert b"subscribed" in await first.stderr.readline()
+        await client.publish("/rooms/a", "one")
+        assert b"one" in await first.stdout.readline()
+        first.send_signal(signal.SIGINT)
+        _, told = await first.communicate()
+        for subject, text in (("/rooms/a", "two"), ("/rooms/b", "three"), ("/rooms/b", "four")):
+            await client.publish(subject, text)
+        command = re.search(r"continue from here with: godwit (.*)", told.decode())
+        assert command is not None
+        second = await start(*shlex.split(command[1]), "--count", "3")
+        lines, _ = await second.communicate()
+        assert [line.split()[-1] for line in lines.decode().splitlines()] == ["two", "three", "four"]
