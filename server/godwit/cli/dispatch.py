@@ -90,7 +90,7 @@ async def run_dispatch(config: Config, read: Callable[[], Config]) -> int:
     try:
         address = await part.start_at(config.dispatch.node_url)
         await asyncio.to_thread(wait_for_logs)
-        click.echo(f"listening dispatch={address}")
+        click.echo(f"listening {part.describe_listeners(address)}")
         asked = await signals.get()
         read_logger().info("signal_received", signal=asked.name)
     finally:

@@ -193,7 +193,7 @@ async def _start_dispatch(dispatch: DispatchPart | None, node: Node, listeners: 
     if dispatch is None:
         return str(listeners)
     try:
-        return f"{listeners} dispatch={await dispatch.start(listeners.client)}"
+        return f"{listeners} {dispatch.describe_listeners(await dispatch.start(listeners.client))}"
     except BaseException:
         await dispatch.stop()
         await node.stop()

@@ -11,6 +11,7 @@ from .dispatch_email import DispatchEmailConfig as DispatchEmailConfig
 from .dispatch_limits import DispatchLimits as DispatchLimits
 from .forms import check_networks, check_origins
 from .option import Address, option
+from .tls import check_address
 
 DISPATCH_ISSUER = "godwit-dispatch"
 """The issuer of dispatch's own tokens. No table of [issuers] has this name."""
@@ -54,6 +55,11 @@ class DispatchConfig:
 
     enabled: bool = option(False, "Run dispatch in the node's process.")
     address: Address = option(Address("127.0.0.1", 8802), "Where the API of dispatch listens.")
+    public_address: str = option(
+        "",
+        "A second port, for receivers only: inboxes, links to unsubscribe, public keys, health. Empty: none.",
+        check=check_address,
+    )
     tls: bool = option(False, "The API speaks TLS, with the certificates of [tls].")
     origins: tuple[str, ...] = option(
         (), "Origins whose pages may call the API, such as https://example.com.", check=check_origins

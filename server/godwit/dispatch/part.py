@@ -85,6 +85,16 @@ class DispatchPart:
         if self._tls is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(renew_certificate, self._tls, tls)
 
+    @property
+    def public_address(self) -> Address | None:
+        """Where the port for receivers listens, if there is one."""
+        return None if self._roles is None else self._roles.public_address
+
+    def describe_listeners(self, address: Address) -> str:
+        """The ports as the line of a start names them."""
+        public = self.public_address
+        return f"dispatch={address}" + (f" dispatch_public={public}" if public else "")
+
     async def stop(self) -> None:
         """Finishes what is in flight; a second call does nothing."""
         if self._loop.is_closed():

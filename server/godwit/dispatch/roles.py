@@ -53,6 +53,7 @@ from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
 from .feed.presence import Presence
 from .feed.roles import FeedRoles
+from .listener import Listener, choose_public
 from .model import Head, InboxItem, Shipment
 from .pure.clients import list_networks
 from .pure.verp import Token
@@ -117,26 +118,24 @@ class Roles:
         self._renderer = Renderer()
         self._channels = self._open_channels(email)
         self._bounces = self._open_bounces(email)
-        self._runner: web.AppRunner | None = None
+        self._listeners: list[Listener] = []
+        self.public_address: Address | None = None
+        """Where the port for receivers listens, if there is one."""
         self._is_stopping = False
 
     async def start(self) -> Address:
         """Listens and works; the address of the API. Raises ListenFailed."""
-        self._runner = web.AppRunner(self._build_app(), access_log=None)
-        await self._runner.setup()
-        address = self._config.address
-        site = web.TCPSite(self._runner, address.host, address.port, reuse_address=True, ssl_context=self._tls)
+        app, public = self._build_apps()
         try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise ListenFailed("dispatch.address", str(address), error.strerror or str(error)) from error
-        if self._bounces is not None:
-            try:
+            address = await self._listen(app, "dispatch.address", self._config.address)
+            if self._config.public_address:
+                wanted = Address.parse(self._config.public_address)
+                self.public_address = await self._listen(public, "dispatch.public_address", wanted)
+            if self._bounces is not None:
                 await self._bounces.start()
-            except ListenFailed:
-                await self._runner.cleanup()
-                raise
+        except ListenFailed:
+            await self._close_listeners()
+            raise
         roles = {
             "retention": self._forget,
             "router": self._route,
@@ -150,16 +149,24 @@ class Roles:
         self._tasks = [asyncio.create_task(self._keep(name, role)) for name, role in roles.items()]
         for channel in self._channels:
             channel.start(self._keep)
-        host, port = self._runner.addresses[0][:2]
-        return Address(host, port)
+        return address
+
+    async def _listen(self, app: web.Application, setting: str, wanted: Address) -> Address:
+        listener = Listener(app, setting, self._tls)
+        bound = await listener.start(wanted)
+        self._listeners.append(listener)
+        return bound
+
+    async def _close_listeners(self) -> None:
+        while self._listeners:
+            await self._listeners.pop().stop()
 
     async def stop(self) -> None:
         """Takes no more requests, starts no new work, and finishes what is in flight."""
         self._is_stopping = True
         self._waiters.close()
         self._feed.close_waiters()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._close_listeners()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -208,15 +215,20 @@ class Roles:
         hints = self._wakeups[channel]
         return ChannelPart(channel, self._store, sender, hints, pace=pace, sweep_ms=limits.sweep_ms, lane_of=lane_of)
 
-    def _build_app(self) -> web.Application:
-        proxies = list_networks(self._config.trusted_proxies)
-        keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms, proxies)
-        rates = AcceptRates(self._read_rate, now_ms)
+    def _make_app(self) -> web.Application:
         app = web.Application(
             middlewares=(allow_origins(self._config.origins), answer_errors),
             client_max_size=self._limits.request_bytes_max,
         )
         app[BODY_S] = self._limits.request_body_ms_max / 1_000
+        return app
+
+    def _build_apps(self) -> tuple[web.Application, web.Application]:
+        """The whole API, and what of it a port for receivers serves."""
+        proxies = list_networks(self._config.trusted_proxies)
+        keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms, proxies)
+        rates = AcceptRates(self._read_rate, now_ms)
+        app, public = self._make_app(), self._make_app()
         parts = (
             NotificationApi(
                 self._store,
@@ -246,11 +258,12 @@ class Roles:
             ),
             InboxApi(self._store, self._limits, self._signing, self._waiters, self._announce),
         )
-        for part in parts:
-            app.add_routes(part.list_routes())
-        app.add_routes(self._feed.list_routes(keys, self._check_address))
-        app.add_routes([web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)])
-        app.add_routes([web.get("/health/live", self._show_live)])
+        routes = [route for part in parts for route in part.list_routes()]
+        routes += self._feed.list_routes(keys, self._check_address)
+        routes += [web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)]
+        routes += [web.get("/health/live", self._show_live)]
+        app.add_routes(routes)
+        public.add_routes(choose_public(routes))
         document = msgspec.json.encode(make_document(app.router.routes()))
 
         app.add_routes(files.list_routes())
@@ -259,7 +272,7 @@ class Roles:
             return web.Response(body=document, content_type="application/json")
 
         app.router.add_get("/v1/openapi.json", show_document, allow_head=False)
-        return app
+        return app, public
 
     async def _keep(self, name: str, role: Callable[[], Awaitable[None]]) -> None:
         while True:
