@@ -13,7 +13,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from godwit.dispatch.content import renderer
-from tests.dispatch.conftest import running
+from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_policies import wait_for_row
 from tests.dispatch.test_webhook import LOOPBACK, endpoint
@@ -158,3 +158,31 @@ async def test_an_event_has_a_signature_that_the_public_key_verifies(tmp_path: P
             assert json.loads(await answer.text())["keys"][0]["kty"] == "OKP"
         signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
         Ed25519PublicKey.from_public_bytes(base64.b64decode(public)).verify(base64.b64decode(signature), signed)
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("{{ name | default: 'you' }}", []),
+        ("{% if name %}{{ name | default: 'you' }}{% endif %}", ["name"]),
+        ("{{ name | upcase | default: 'you' }}", ["name"]),
+        ("{{ name | default: other }}", ["other"]),
+        ("{% for one in list %}{{ one.name | default: rest | upcase }}{% endfor %}", ["list", "rest"]),
+        ("{{ nil | default: 'you' }}", []),
+        ("{% assign who = name | default: 'you' %}{{ who }}", []),
+    ],
+)
+async def test_a_variable_with_a_default_may_be_missing(dispatch: Running, text: str, needed: list[str]) -> None:
+    status, told = await dispatch.api("PUT", "/v1/templates/t", {"locales": {"default": {"title": text}}})
+    assert (status, told["variables"]) == (200, needed)
+    status, told = await dispatch.api("POST", "/v1/templates/t/preview", {"data": {}})
+    if needed:
+        assert (status, told["code"]) == (422, 4328)
+    else:
+        assert told["content"]["title"] == "you"
+
+
+async def test_a_filter_that_does_not_exist_is_refused_when_the_template_is_stored(dispatch: Running) -> None:
+    template = {"locales": {"default": {"title": "{{ name | uppercase }}"}}}
+    status, told = await dispatch.api("PUT", "/v1/templates/t", template)
+    assert (status, told["code"], told["pointer"]) == (422, 4327, "/locales/default/title")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from liquid import Environment, StrictUndefined
+from liquid import BoundTemplate, Environment, StrictDefaultUndefined
+from liquid.builtin.expressions import FilteredExpression
 from liquid.exceptions import LiquidError
 
 MEMORY_BYTES = 512 * 1024 * 1024
@@ -25,8 +27,8 @@ Environment.context_depth_limit = 20
 
 
 def make_environment(*, escapes: bool) -> Environment:
-    """Strict: a variable that is not there is an error. There is no loader, so nothing is included."""
-    environment = Environment(undefined=StrictUndefined, autoescape=escapes)
+    """Strict: a variable that is not there is an error, unless `default` replaces it. There is no loader: nothing is included."""
+    environment = Environment(undefined=StrictDefaultUndefined, autoescape=escapes)
     environment.add_filter("json", lambda value: json.dumps(value, ensure_ascii=False))
     return environment
 
@@ -41,12 +43,32 @@ def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> di
         try:
             template = environments[bool(source.get("escapes"))].from_string(source["text"])
             if request["kind"] == "analyze":
-                results.append({"variables": sorted(str(name) for name in template.analyze().globals)})
+                results.append(analyze(template))
             else:
                 results.append({"text": str(template.render(**request["data"]))})
         except (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
             results.append({"error": f"{error!s:.300}" or type(error).__name__})
     return {"results": results}
+
+
+def analyze(template: BoundTemplate) -> dict[str, Any]:
+    """The names that a template needs: those that `default` replaces wherever they stand are not among them."""
+    found = template.analyze()
+    if unknown := sorted(set(found.filters) - set(template.env.filters)):
+        return {"error": f"there is no filter {unknown[0]!r}"}
+    optional = {at for node in template.nodes for at in list_defaulted(node)}
+    needed = [name for name, uses in found.globals.items() if any(use.span.index not in optional for use in uses)]
+    return {"variables": sorted(str(name) for name in needed)}
+
+
+def list_defaulted(node: Any) -> Iterator[int]:
+    """Where the values stand that `default` is the first filter of."""
+    for expression in node.expressions():
+        filters = expression.filters if isinstance(expression, FilteredExpression) else None
+        if filters and filters[0].name == "default":
+            yield expression.left.token.start_index
+    for child in node.children(None, include_partials=False):
+        yield from list_defaulted(child)
 
 
 def compile_mjml(text: str) -> dict[str, str]:
