@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import signal
 import sys
 from collections import Counter
@@ -14,12 +13,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
-import pytest
 from aiohttp import web
 
 from godwit.children import follow_parent
 from tests.dispatch.conftest import Running
-from tests.dispatch.test_webhook import endpoint, put_webhook
+from tests.dispatch.test_webhook import endpoint
 
 DEADLINE_S = 120
 OPTIONS = ("--client", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--shards", "1")
@@ -108,49 +106,6 @@ async def test_send_finds_the_dispatch_that_runs_here_and_creates_the_receiver(t
             code, output = await send(tmp_path, "--to", "user:42", "--text", "other", "--id", "n1")
             assert code == 1 and "4307" in output
             assert (await send(tmp_path, "--to", "user:42"))[0] == 2
-
-
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.long)])
-async def test_kill_9_loses_nothing_and_every_duplicate_is_flagged(tmp_path: Path, kills: int) -> None:
-    taken: Counter[str] = Counter()
-    unflagged: Counter[str] = Counter()
-    names: list[str] = []
-    chance = random.Random(1)
-
-    async def take(request: web.Request) -> web.Response:
-        event = await request.json()
-        taken[event["data"]["notification"]] += 1
-        unflagged[event["data"]["notification"]] += not event.get("possibleduplicate", False)
-        return web.Response()
-
-    async def post(both: Running, name: str) -> None:
-        body = {"to": {"receiver": "ann"}, "content": {"title": name}}
-        try:
-            status, _ = await both.api("PUT", f"/v1/notifications/{name}", body)
-        except aiohttp.ClientError:
-            return  # killed before it answered: accepted or not, nobody was promised anything
-        if status == 202:
-            names.append(name)
-
-    async with endpoint(take) as url:
-        for round_number in range(kills):
-            async with asyncio.timeout(DEADLINE_S), served(tmp_path) as (process, both):
-                await put_webhook(both, url)
-                sends = [asyncio.create_task(post(both, f"n{round_number}-{number}")) for number in range(40)]
-                until = chance.randrange(40)
-                while sum(task.done() for task in sends) < until:
-                    await asyncio.wait([task for task in sends if not task.done()], return_when="FIRST_COMPLETED")
-                process.kill()
-                await asyncio.gather(*sends)
-        async with asyncio.timeout(DEADLINE_S), served(tmp_path) as (_, both):
-            for name in names:
-                while (await both.api("GET", f"/v1/notifications/{name}"))[1]["state"] != "settled":
-                    pass
-                _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries")
-                row = next(row for row in told["deliveries"] if row["channel"] == "webhook")
-                assert row["state"] == "sent" and taken[name] >= 1, name
-                assert taken[name] == 1 or row["possible_duplicate"], name
-    assert len(names) >= kills and max(unflagged.values()) == 1
 
 
 async def test_a_send_to_a_group_that_is_killed_on_its_way_reaches_everybody(tmp_path: Path) -> None:
