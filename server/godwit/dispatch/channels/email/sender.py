@@ -102,18 +102,26 @@ class EmailSender:
             is_sent = True
             answered = await relay.data(message)
         except aiosmtplib.SMTPResponseException as refused:
+            if not 200 <= refused.code <= 599:  # no answer of SMTP: a line too long, or without a code
+                return self._break_off(shipment, relay, refused, is_sent=is_sent)
             await self._give_back(relay)
             is_ours = relay is None or isinstance(refused, aiosmtplib.SMTPSenderRefused)  # the login, or MAIL FROM
             result = Result.TEMPORARY if is_ours else classify(refused.code, refused.message)
             detail = f"{refused.code} {refused.message!s:.200}"
             return self._tell(shipment, result, detail, GREYLIST_MS if result is Result.TEMPORARY else 0)
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
-            if relay is not None:
-                relay.close()
-            result = Result.DOUBT if is_sent else Result.TEMPORARY
-            return self._tell(shipment, result, f"{type(error).__name__}: {error!s:.200}")
+            return self._break_off(shipment, relay, error, is_sent=is_sent)
         self._idle.append(relay)
         return self._tell(shipment, Result.OK, f"{answered.code} {answered.message!s:.200}")
+
+    def _break_off(
+        self, shipment: Shipment, relay: aiosmtplib.SMTP | None, error: Exception, *, is_sent: bool
+    ) -> Outcome:
+        """A connection that is of no more use: after DATA the message may have been taken."""
+        if relay is not None:
+            relay.close()
+        result = Result.DOUBT if is_sent else Result.TEMPORARY
+        return self._tell(shipment, result, f"{type(error).__name__}: {error!s:.200}")
 
     async def _take_relay(self) -> aiosmtplib.SMTP:
         """A connection that is ready for a message: one that was kept, if it still answers, or a new one."""
