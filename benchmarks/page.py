@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .charts import draw_chart
+from .dispatch.page import describe_dispatch
 from .goals import GOALS, Goal, Outcomes
 from .journaled import describe_journal
 from .million import describe_sizes, draw_memory, draw_spread
@@ -157,6 +158,8 @@ def build_files(results: Path) -> dict[Path, str]:
     page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
     if journal := read_outcomes(results / "journal"):
         page += "\n" + "\n".join(describe_journal(journal, explanations)).rstrip() + "\n"
+    if dispatch := read_outcomes(results / "dispatch"):
+        page += "\n" + "\n".join(describe_dispatch(dispatch, explanations)).rstrip() + "\n"
     files = {DOCS / "benchmarks.md": build_page(outcomes, explanations), DOCS / "benchmark-results.md": page}
     readme = HERE.parent / "README.md"
     files[readme] = put_figures(readme.read_text(encoding="utf-8"), outcomes)

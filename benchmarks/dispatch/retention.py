@@ -44,8 +44,8 @@ async def measure(options: Options) -> dict[str, Any]:
         "forgotten_per_s": receivers / took_s,
         "accept without retention": base,
         "accept during retention": during,
-        "file_mb_before": before / 1e6,
-        "file_mb_after": measure_file(options.folder) / 1e6,
+        "file_mb": before / 1e6,
+        "file_growth_mb": (measure_file(options.folder) - before) / 1e6,
     }
 
 

@@ -1,0 +1,105 @@
+"""The section of docs/benchmark-results.md about dispatch, from benchmarks/results/dispatch. Pure: runs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Results = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bound on one figure; `path` leads to it in the result of `load`. The sentence may name other figures of the result."""
+
+    sentence: str
+    load: str
+    path: tuple[str, ...]
+    bound: float
+    unit: str
+    is_at_least: bool = False
+
+    def measure(self, results: Results) -> float | None:
+        """The figure; none where it was not measured."""
+        found: Any = results.get(self.load)
+        for name in self.path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return None if found is None else float(found)
+
+    def is_met(self, value: float) -> bool:
+        return value >= self.bound if self.is_at_least else value <= self.bound
+
+
+_OLD = "retention of {receivers:,} expired deliveries with their items while notifications are accepted"
+ROWS = (
+    Row(
+        "{receivers:,} inboxes with 10 items: a page of 50, p99",
+        "large",
+        ("pages of 50", "of inboxes with 10 items", "p99_ms"),
+        10,
+        "ms",
+    ),
+    Row(
+        "the same, in the inbox with 1,000 items",
+        "large",
+        ("pages of 50", "of an inbox with 1,000 items", "p99_ms"),
+        10,
+        "ms",
+    ),
+    Row("a restart with {items:,} items, after an end in order", "large", ("serving_after_s", "stopped"), 3, "s"),
+    Row("the same, after `kill -9`", "large", ("serving_after_s", "killed"), 3, "s"),
+    Row("disk, for each item with its delivery", "large", ("bytes_per_item_and_delivery",), 150, "bytes"),
+    Row(
+        "{receivers:,} connected inboxes: all have their head after a restart of dispatch",
+        "connected",
+        ("all_heads_after_s",),
+        10,
+        "s",
+    ),
+    Row("p99 of other clients of the node meanwhile, against before", "connected", ("others_p99_ratio",), 2, "×"),
+    Row(f"{_OLD}: accept p99", "retention", ("accept during retention", "p99_ms"), 60, "ms"),
+    Row("growth of the file meanwhile", "retention", ("file_growth_mb",), 0, "MB"),
+    Row(
+        "one tenant has {deliveries_queued:,} webhooks queued for an endpoint that answers after 10 s: the longest that another "
+        "tenant's webhook took",
+        "fairness",
+        ("longest_ms",),
+        1_000,
+        "ms",
+    ),
+)
+
+
+def describe_dispatch(results: Results, explanations: dict[str, str]) -> list[str]:
+    """The section, in Markdown: goals, how they were measured, and why where one is not met."""
+    lines = [
+        "## Dispatch",
+        "",
+        "Notifications over the embedded store (`python -m benchmarks.dispatch`). The generator runs on the same machine.",
+        "",
+        "| what | must reach | measured | |",
+        "|---|---|---|---|",
+    ]
+    unmet: list[str] = []
+    for row in ROWS:
+        value = row.measure(results)
+        if value is None:
+            continue
+        bound = f"{'≥' if row.is_at_least else '≤'} {row.bound:,g} {row.unit}"
+        unmet += [] if row.is_met(value) else [row.load]
+        verdict = "met" if row.is_met(value) else "**not met**"
+        lines.append(
+            f"| {row.sentence.format(**results[row.load])} | {bound} | {_show(value)} {row.unit} | {verdict} |"
+        )
+    lines += [""]
+    for load, result in results.items():
+        lines.append(
+            f"- {load}: {result['machine']}, median fsync {result['fsync_ms']} ms, commit {result.get('commit', '?')}."
+        )
+    for load in dict.fromkeys(unmet):
+        lines += ["", f"**{load}**: {explanations.get(f'dispatch-{load}', 'not yet explained.').strip()}"]
+    return lines
+
+
+def _show(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
