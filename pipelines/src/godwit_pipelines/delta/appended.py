@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Appended:
-    """A file whose rows are to be told, and the times of the first and the last of them (microseconds since 1970; 0: not known).
+    """A file whose rows are to be sent, and the times of the first and the last of them (microseconds since 1970; 0: not known).
     `path` is within the table, as the system names it, which is how the log is told of it, too."""
 
     path: str
@@ -53,7 +53,7 @@ def snapshot_files(path: str, version: int) -> list[Appended]:
 
 
 def appended_files(path: str, version: int) -> list[Appended]:
-    """The files that a commit appended; none if it rewrote rows that were told before."""
+    """The files that a commit appended; none if it rewrote rows that were sent before."""
     commit = Path(path, "_delta_log", f"{version:020}.json")
     try:
         actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines() if line.strip()]

@@ -19,7 +19,7 @@ _REFUSED_CHARACTERS = frozenset(" ,;{}()\n\t=")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """As files hold it: every column may be null, so that a column can be added to a table that has rows."""
+    """The schema of files: every column may be null, so that a column can be added to a table that has rows."""
     fields = [pa.field(field.name, _micros(field.type), True) for field in to_arrow_schema(schema, timezone="UTC")]
     return pa.schema(fields)
 
@@ -29,7 +29,7 @@ def _micros(kind: pa.DataType) -> pa.DataType:
 
 
 def delta_schema(schema: StructType) -> Schema:
-    """As the table's log holds it, with the columns' comments. Raises ConfigInvalid for what a Delta table cannot hold."""
+    """The schema for the table's log, with the columns' comments. Raises ConfigInvalid for a type that Delta does not have."""
     check_names(schema.names)
     plain = Schema([_delta_field(field) for field in arrow_schema(schema)])
     comments = {field.name: field.metadata for field in schema}
@@ -41,7 +41,7 @@ def delta_schema(schema: StructType) -> Schema:
 
 
 def _is_empty(kind: pa.DataType) -> bool:
-    """Whether a type has no values but null, or a part of it does."""
+    """True if a type, or a part of it, has no values but null."""
     parts = [kind.field(index).type for index in range(kind.num_fields)]
     return pa.types.is_null(kind) or (pa.types.is_struct(kind) and not parts) or any(_is_empty(part) for part in parts)
 

@@ -91,7 +91,7 @@ def is_committed(table: DeltaTable, app: str, batch: int) -> bool:
 
 
 def is_repeated(table: DeltaTable, path: str, app: str, batch: int, ranges: str = "") -> bool:
-    """Whether the table has this batch. Raises CheckpointOlder if it has a later batch of the query, or other rows of this batch: then
+    """True if the table has this batch. Raises CheckpointOlder if it has a later batch of the query, or other rows of this batch: then
     the checkpoint was restored from a copy.
     """
     done = table.transaction_version(app)

@@ -1,4 +1,4 @@
-"""Rows taken out of a table for good: their files are written again without them.
+"""Deletes rows of a table permanently: their files are written again without them.
 
 Owns that nothing of what is taken out is left: no condition that names it stands in the log, and no bounds of the columns that
 name persons do. Files are removed by a vacuum afterwards, which is maintain's to call. Invariant: who keeps account of the rows has
@@ -78,7 +78,7 @@ def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files
 
 
 def named_rows(path: Path, table: Table, value: str) -> pa.Table:
-    """The rows of a file that name the value: where they stand, and the columns by which they do. Only these are read."""
+    """The rows of a file that name the value: their indexes, and the columns that name it. Only these are read."""
     names = pq.read_schema(path).names
     wanted = [name for name in (*_PLACE, *table.persons, *table.texts) if name in names]
     # a compacted file may hold views, which nothing filters

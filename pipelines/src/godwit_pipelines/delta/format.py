@@ -156,7 +156,7 @@ def files_of(messages: list[WriterCommitMessage | None], path: str) -> tuple[str
 
 
 class DeltaWriter(DataSourceArrowWriter):
-    """A batch write: appended, or in place of what is there."""
+    """A batch write, which appends rows or replaces all of them."""
 
     def __init__(self, target: Target, overwrite: bool) -> None:
         self.target = target

@@ -1,4 +1,4 @@
-"""What the log of a table says of the batches of a query, the newest first.
+"""Reads the batches of a query from the log of a table, the newest first.
 
 Owns the names under which a commit keeps how many rows it brought, and from where in the journals. Invariant: what a log no longer has is
 not known, which is not the same as nothing.
@@ -30,7 +30,7 @@ _COMMITS_MAX = 10_000
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable:
-    """The table as it stands, or as it was. Raises TableBroken where its log cannot be read: a commit was cut short, or is gone."""
+    """The table as it is, or as it was. Raises TableBroken if its log cannot be read: a commit was cut short or deleted."""
     try:
         table = DeltaTable(path, version=version)
     except TableNotFoundError:
@@ -140,7 +140,7 @@ def batches_of(path: str, app: str) -> Iterator[Batch]:
 
 
 def count_rows(path: str, app: str, after: int) -> int:
-    """How many rows a query committed in its batches after one of them."""
+    """The number of rows that a query committed in its batches after one of them."""
     found = 0
     for batch in batches_of(path, app):
         if batch.number <= after:

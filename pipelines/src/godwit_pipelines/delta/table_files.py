@@ -60,7 +60,7 @@ def check_readable(table: DeltaTable, path: str, schema: StructType) -> None:
 
 
 def is_by_folder(file: dict[str, Any]) -> bool:
-    """Whether a live file is in a folder whose name has its partition values and no others, from which Spark can read them."""
+    """True if a live file is in a folder whose name has its partition values and no others, from which Spark can read them."""
     return str(PurePosixPath(name_of(file)).parent) == (folder_of(dict(values_of(file))) or ".")
 
 
@@ -109,7 +109,7 @@ def name_of(file: dict[str, Any]) -> str:
 
 
 def is_there(path: str, file: dict[str, Any]) -> bool:
-    """Whether a live file exists and has the length that the log says. A file that was cut has no readable row."""
+    """True if a live file exists and has the length that the log says. A file that was cut has no readable row."""
     return size_of(path, file) == int(file["size_bytes"])
 
 

@@ -86,7 +86,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**known, "table": self._identity(), **({"digest": digest} if digest else {})}
 
     def _check_same(self, start: Mapping[str, Any]) -> None:
-        """Raises TableReplaced where the table is not the one of the saved place: its versions are numbers of another log."""
+        """Raises TableReplaced if the table is not the one of the saved position: its versions are numbers of another log."""
         if start["version"] < 0:
             return
         if self._newest() < start["version"]:
@@ -118,7 +118,7 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return hashlib.sha256(entry).hexdigest()[:32]
 
     def _advance(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """How far the next batch reads."""
+        """The end of the next batch."""
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         place, rows, newest_us = dict(start), 0, 0
         newest = self._newest() if self.last is None else self.last
@@ -184,5 +184,5 @@ class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _after(place: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the next version begins."""
+    """The beginning of the next version."""
     return {"version": place["version"] + 1, "files": 0, "snapshot": False, "by_time": True}

@@ -1,4 +1,4 @@
-"""Whether a commit has all of its lines: a power cut can end it anywhere, also between two lines.
+"""Checks that a commit has all of its lines: a power cut can end it anywhere, also between two lines.
 
 Owns what the first line of a commit says of the others. Invariant: a commit that lost a line is never taken for a whole one where its
 first line counts the files, or names the query whose transaction is the last line.
@@ -26,7 +26,7 @@ _CHANGES = ("WRITE", "MERGE", "DELETE", "CREATE TABLE", "ADD COLUMN", "SET TBLPR
 
 
 def is_whole(commit: Path) -> bool:
-    """Whether the commit begins and ends with a whole line and has the lines that its first one announces."""
+    """True if the commit begins and ends with a whole line and has the lines that its first one announces."""
     lines = commit.read_bytes().rstrip().split(b"\n")
     if lines[0][:1] != b"{" or lines[-1][-1:] != b"}" or b"\0" in lines[0]:
         return False

@@ -1,6 +1,6 @@
 """Writes batch frames into tables: appended, in place of rows, or merged by key.
 
-Owns what batch jobs and foreachBatch need; streams write through the format.
+Owns the writes of batch jobs and foreachBatch; streams write through the format.
 """
 
 from __future__ import annotations

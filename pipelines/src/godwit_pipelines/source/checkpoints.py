@@ -1,4 +1,4 @@
-"""Whether a query's checkpoint is whole: what a power cut or a person leaves of it is found before Spark reads it.
+"""Checks that a query's checkpoint is whole, before Spark reads it: a power cut or a person may have damaged it.
 
 Owns the rules. Spark makes a new identity where `metadata` is missing, and the tables' log then takes a batch that it has for a new one;
 it counts batches by the newest file, whatever became of those before. Invariant: a checkpoint that passes has every file that Spark goes
@@ -22,7 +22,7 @@ def check_whole(checkpoint: Path) -> None:
 
 
 def remedy_of(checkpoint: Path) -> str:
-    """What to do where a checkpoint is of no use any more."""
+    """The remedy for a checkpoint that cannot be used any more."""
     if checkpoint.name == "land-kafka":
         return "Remove the folder, and run the job again: it reads the topics from their beginning and leaves out what landed"
     if checkpoint.name.startswith("land-"):
@@ -31,7 +31,7 @@ def remedy_of(checkpoint: Path) -> str:
 
 
 def find_damage(checkpoint: Path) -> str:
-    """What is wrong with it; empty where nothing is, and where no query has begun it."""
+    """Describes the damage of a checkpoint; empty if it is whole, or if no query has begun it."""
     begun, done = numbers_of(checkpoint / "offsets"), numbers_of(checkpoint / "commits")
     metadata = checkpoint / "metadata"
     if not metadata.exists():
@@ -69,7 +69,7 @@ def is_identity(metadata: Path) -> bool:
 
 
 def is_entry(file: Path, lines_min: int) -> bool:
-    """Whether a file of Spark's logs has its version and whole lines of JSON. A source that had nothing yet is a hyphen."""
+    """True if a file of Spark's logs has its version and whole lines of JSON. A source without rows writes a hyphen."""
     try:
         version, *lines = file.read_text("utf-8").splitlines()
         return version == _VERSION and len(lines) >= lines_min - 1 and all(is_line(line) for line in lines)

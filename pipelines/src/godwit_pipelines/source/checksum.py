@@ -19,7 +19,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def checksums(batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The checksum of each row over all fields but the checksum itself, in the order in which they stand."""
+    """The checksum of each row over all fields but the checksum itself, in their order."""
     parts: list[pa.Array] = []
     fixed: list[Bytes] = []  # neighbours of fixed width are laid side by side before Arrow sees them
 

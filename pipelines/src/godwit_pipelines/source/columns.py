@@ -38,7 +38,7 @@ _ARROW: dict[type[DataType], pa.DataType] = {
 
 
 def stream_columns(stream: str) -> StructType:
-    """What the source yields of a stream: its fields as protocol/events.toml has them, and the fault with its extent. Any may be null, for
+    """The columns that the source yields for a stream: the fields of protocol/events.toml, the fault and its extent. Any may be null, for
     what is left of a damaged row.
     """
     if stream not in SCHEMAS:

@@ -47,7 +47,7 @@ class _Note:
 
 
 class Following:
-    """What one query remembers of the streams that it follows, for as long as it runs."""
+    """The state that one query keeps of the streams that it follows, while it runs."""
 
     def __init__(self, paths: str, queries: list[Query]) -> None:
         self.followed = [(query, Runs(Journals(paths, query.stream))) for query in queries]

@@ -1,4 +1,4 @@
-"""How long a message of an Arrow IPC stream is, before Arrow reads it.
+"""Finds the length of a message of an Arrow IPC stream, before Arrow reads it.
 
 Owns the framing: a marker, the length of the metadata, a flatbuffer, the body. Just enough of the flatbuffer is read to know
 the length of the body; Arrow itself reads the rest. Invariant: what is found is whole; a torn tail is not there yet.
@@ -16,7 +16,7 @@ _RECORD_BATCH, _ALIGNMENT = 3, 8
 
 
 class FramingBroken(Exception):
-    """What stands at a byte is no message of an IPC stream."""
+    """The bytes at a place are not a message of an IPC stream."""
 
     def __init__(self, at: int, why: str) -> None:
         self.at = at
@@ -58,7 +58,7 @@ def align_buffers(content: bytes) -> bytes:
 
 
 def _pointed(buffer: bytes, table: int, slot: int) -> int:
-    """Where the table or list begins that a field points to."""
+    """The place where the table or list begins that a field points to."""
     place = _place(buffer, table, slot)
     if not place:
         raise struct.error("a field that is left out")
@@ -78,7 +78,7 @@ def _read_body_bytes(metadata: bytes, at: int) -> int:
 
 
 def _place(buffer: bytes, table: int, slot: int) -> int:
-    """Where a table's field lies; 0 if it is left out. A table points back to the list of its fields' places."""
+    """The place of a table's field; 0 if it is left out. A table points back to the list of its fields' places."""
     fields = table - struct.unpack_from("<i", buffer, table)[0]
     if fields < 0:
         raise struct.error("outside of the buffer")

@@ -163,7 +163,7 @@ def reading_of(options: Options, schema: StructType) -> Reading:
 
 
 def read_task(partition: InputPartition, options: Options, reading: Reading) -> Iterator[pa.RecordBatch]:
-    """What a worker yields of one task; Spark gives a partition of its own where there are none."""
+    """The batches that a worker yields for one task. Without tasks Spark makes an empty partition of its own."""
     settle()
     if not isinstance(partition, Task):
         return iter(())
@@ -217,13 +217,13 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.following = Following(options.path, options.follows) if options.follows else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a worker needs: not what the driver knows of the journals."""
+        """The state that a worker needs, without what the driver knows of the journals."""
         options = copy(self.options)
         options.left_out, options.landed = {}, {}
         return {"options": options, "reading": self.reading}
 
     def initialOffset(self) -> dict[str, Any]:
-        """Of nodes that are read from their beginning nothing: where that is `latestOffset` finds."""
+        """Empty for nodes that are read from their beginning: `latestOffset` finds where that is."""
         starts = dict(self.options.starts)
         self.journals.look()
         firsts = self.journals.firsts()
@@ -296,7 +296,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def count(self, begins: Mapping[str, Begin], begun: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, Any]:
-        """What the offset of a batch of tasks says of the rows that they bring: what Spark counts are the tasks."""
+        """The number of rows in the tasks of a batch, for its offset: Spark counts only the tasks."""
         lost = sum(begun[node] - begins[node].offset for node in ends)
         absent = 0
         for node, high in ends.items():

@@ -30,7 +30,7 @@ _TEXTS = ("tenant", "publisher")
 def kafka_messages(
     spark: SparkSession, settings: KafkaSettings, topics: Mapping[str, str], *, is_stream: bool
 ) -> DataFrame:
-    """The topics as they stand, or as they grow; `topics` are their ids."""
+    """The topics as they are, or as they grow; `topics` are their ids."""
     if not settings.servers or not settings.topics:
         raise ConfigInvalid("kafka.servers", settings.servers, "and kafka.topics must both be set")
     reach(settings.servers)
@@ -97,12 +97,12 @@ def find_fault(subject: Column) -> Column:
 
 
 def is_subject(name: Column) -> Column:
-    """Whether a text is a subject, by the rules that nodes have (protocol.md, chapter 1); null of null."""
+    """True if a text is a subject by the rules of nodes (protocol.md, chapter 1); null for null."""
     return F.is_valid_utf8(name) & (F.octet_length(name) <= BYTES_MAX) & ~F.make_valid_utf8(name).rlike(NO_SUBJECT)
 
 
 def number(name: str) -> Column:
-    """A header that is a number; null if it is none, or none that it can be."""
+    """A header as a number; null if it is missing, not a number, or out of bounds."""
     found = header(name).try_cast("long")
     return F.when(found.between(0, _NUMBERS[name]), found)
 
@@ -113,7 +113,7 @@ def text(name: str) -> Column:
 
 
 def header(name: str) -> Column:
-    """The last header of a name, as it came; null if there is none."""
+    """The last header of a name, unchanged; null without one."""
     found = F.filter("headers", lambda each: each["key"] == f"godwit-{name}")
     return F.try_element_at(found, F.lit(-1))["value"].cast(StringType())
 

@@ -1,4 +1,4 @@
-"""What is wrong with Kafka, in a sentence: brokers that cannot be reached before Spark waits for them for minutes, and what its client
+"""Describes faults of Kafka in a sentence: brokers that cannot be reached before Spark waits for them for minutes, and what its client
 says of a topic or of records that are not there.
 """
 
@@ -24,7 +24,7 @@ def reach(servers: str) -> None:
 
 
 def explain(text: str) -> KafkaFailed | None:
-    """What a failed query says of Kafka; none where it says nothing."""
+    """The fault of Kafka that a failed query reports; None if it reports none."""
     if lost := _LOST.search(text):
         return KafkaFailed(
             f"{lost[1]}: Kafka deleted them before they were read, or the topic was recreated; "

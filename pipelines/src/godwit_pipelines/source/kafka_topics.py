@@ -1,6 +1,6 @@
-"""Which topic of Kafka it is, whatever its name: a topic that was removed and made again has another id.
+"""Identifies a topic of Kafka independently of its name: a topic that was removed and made again has another id.
 
-Owns asking the brokers. The id stands in the column `run` of each record, as a journal's rows bear the run that wrote them.
+Owns asking the brokers. The id is the column `run` of each record, as a journal's rows bear the run that wrote them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a streaming query stands in the journals: an offset for each node, and how much of what is new it takes next.
+"""The position of a streaming query in the journals: an offset for each node, and how many new rows it takes next.
 
 Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}, "runs": {NODE: [[RUN, NEXT, CRC], …]}}`: of every node the first row
 that was not read yet, and the runs that it was read of, the last at the end, each with the offset after its last row and that row's
@@ -88,7 +88,7 @@ Spans = Callable[[str, int, int], Sequence[Span]]
 
 
 def share(start: Mapping[str, int], ends: Mapping[str, int], rows_max: int, spans_of: Spans) -> dict[str, int]:
-    """How far each node is read with at most so many rows in all."""
+    """The end for each node of a batch with at most so many rows in all."""
     whole = {node: max(end, start.get(node, end)) for node, end in ends.items()}
     begun = {node: start.get(node, end) for node, end in ends.items()}
     if sum(whole.values()) - sum(begun.values()) <= rows_max:

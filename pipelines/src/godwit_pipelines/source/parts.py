@@ -34,7 +34,7 @@ class Journals:
         self._all: dict[Path, StreamFolder] = {}
 
     def look(self) -> None:
-        """Take up what was added since, new nodes that match a glob too."""
+        """Find what was added since, also new nodes that match a glob."""
         for folder in find_folders(self.paths, self.stream):
             if folder not in self._all:
                 self._all[folder] = StreamFolder(folder, self.stream)
@@ -70,7 +70,7 @@ class Journals:
         return {node: folder.next for node, folder in self.folders.items()}
 
     def spans(self, node: str, first: int, next: int) -> list[Span]:
-        """When the rows from one offset to another were written, as far as segments tell."""
+        """The times at which the rows between two offsets were written, as far as segments have them."""
         found: list[Span] = []
         covered = before_us = 0
         for segment in self.folders[node].segments_of(first, next):
@@ -170,7 +170,7 @@ class Journals:
         return parts
 
     def _cut(self, folder: StreamFolder, segment: Segment | OpenSegment, low: int, high: int) -> list[Part]:
-        """So many tasks as their size asks for, of equal size."""
+        """Cut into tasks of equal size, as many as the size needs."""
         count = max(1, round((high - low) / self.rows_per_task))
         edges = [low + (high - low) * index // count for index in range(count + 1)]
         return [_part(folder, segment, *edge) for edge in itertools.pairwise(edges) if edge[0] < edge[1]]
@@ -258,7 +258,7 @@ def check_paths(paths: Iterable[str]) -> None:
 
 
 def is_journal(folder: Path) -> bool:
-    """Whether it is called what a node calls it, or has a folder of one of its streams."""
+    """True if the folder has the name that a node gives it, or has a folder of one of its streams."""
     return folder.name == "journal" or any((folder / stream).is_dir() for stream in SCHEMAS)
 
 

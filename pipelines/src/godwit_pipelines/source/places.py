@@ -1,4 +1,4 @@
-"""How far queries have come, as their checkpoints say it."""
+"""The positions of queries, read from their checkpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_runs(checkpoint: Path, stream: str) -> dict[str, list[Passed]]:
 
 
 def has_taken_rows(checkpoint: Path) -> bool:
-    """Whether the last batch that is done brought rows of the journals."""
+    """True if the last completed batch had rows of the journals."""
     last = last_batch(checkpoint, "commits")
     told = {} if last is None else offset_of(checkpoint, last)
     begun = told.get("begun", {})
@@ -67,7 +67,7 @@ def last_batch(checkpoint: Path, of: str) -> int | None:
 
 
 def offset_of(checkpoint: Path, batch: int) -> dict[str, Any]:
-    """Where a batch ends, as the source of its query says it."""
+    """The end of a batch, as the source of its query wrote it."""
     try:
         told: dict[str, Any] = json.loads((checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()[-1])
     except (FileNotFoundError, ValueError, IndexError):

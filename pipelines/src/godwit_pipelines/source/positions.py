@@ -1,5 +1,5 @@
-"""Where a query reads a journal on: after the row that it read last, or, where that row no longer exists, from the first row that it
-has not read, by its run.
+"""Finds where a query continues in a journal: after the last row that it read. If that row no longer exists, it continues with the
+first row that it has not read, by its run.
 
 Owns telling a journal that went on from one that began anew, was put back from an older copy, or was copied under another name. Rows are
 known by run and offset. A copy shares all of its beginning with what it was copied from, so that what comes before the last run that was
@@ -24,14 +24,14 @@ FindCrcs = Callable[[str, int], Collection[int]]
 
 
 class Begin(NamedTuple):
-    """Where a node is read on, and why that is not where it had been read to."""
+    """The offset where a node is read on, and the reason if it is not the saved one."""
 
     offset: int
     why: str = ""
 
 
 class Positions:
-    """What a query compares its saved positions with."""
+    """The state of the journals that a query compares its saved positions with."""
 
     def __init__(self, journals: Journals, *, may_lose: bool = False, find_crcs: FindCrcs = lambda *_: ()) -> None:
         self.journals = journals
@@ -45,7 +45,7 @@ class Positions:
         self.journals.reopen(node)
 
     def begin(self, node: str, at: int | None, runs: RunsPassed) -> Begin:
-        """Where to read a node on that had been read up to `at`; None: it had not been read."""
+        """The offset where a node is read on that had been read up to `at`; None: it had not been read."""
         folder = self.journals.folders[node]
         if at is None:
             return self._begin_of_new(folder, runs)
@@ -70,7 +70,7 @@ class Positions:
         return self._begin_of_other(folder, at, last, known, reached[known.run])
 
     def _begin_of_new(self, folder: StreamFolder, runs: RunsPassed) -> Begin:
-        """Of a node that was not read: another may have the same rows, where the one is a copy of the other."""
+        """For a node that was not read. Another may have the same rows, if one is a copy of the other."""
         reached = reached_by_run(runs)
         for other in self.journals.folders:
             if other != folder.node and (other in runs or other < folder.node):
@@ -87,7 +87,7 @@ class Positions:
         )
 
     def _is_copied(self, node: str, run: str, offset: int, runs: RunsPassed) -> bool:
-        """Whether the row is one that was read under another name, too. Copies of one row have one checksum."""
+        """True if the row was also read under another name. Copies of one row have one checksum."""
         row = self.runs.row_at(node, offset)
         if row is None or row.run != run:
             return True
@@ -100,7 +100,7 @@ class Positions:
         return not crcs or row.crc in crcs
 
     def _begin_of_unknown(self, folder: StreamFolder, at: int) -> Begin:
-        """Of a position of which no run was kept."""
+        """For a position whose run was not saved."""
         if at > folder.next and not self.may_lose:
             raise JournalBroken(
                 f"node {folder.node}: {self.journals.stream} ends at {folder.next}, before {at} that was read: was the journal replaced?"
@@ -108,7 +108,7 @@ class Positions:
         return Begin(at)
 
     def _begin_of_other(self, folder: StreamFolder, at: int, last: Passed, known: RunSpan, to: int) -> Begin:
-        """Where the row before a position is not the one that was read. Of the run `known` rows up to `to` were read."""
+        """For a position before which another row is than the one that was read. Rows of the run `known` were read up to `to`."""
         begin, spans = min(to, known.next), self.runs.spans(folder.node)
         row = self.runs.row_at(folder.node, begin - 1)
         if row is not None and row.run == known.run:
@@ -186,7 +186,7 @@ class Positions:
 
 
 def follows(run: str, reached: Collection[str], before: Mapping[str, str | None]) -> bool | None:
-    """Whether a run follows one of others, by what each says that it follows; None where that is not known."""
+    """True if a run follows one of the others, by the run that each names before it; None if that is not known."""
     seen = set[str]()
     while run not in seen:
         seen.add(run)

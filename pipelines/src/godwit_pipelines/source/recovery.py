@@ -71,7 +71,7 @@ class File:
         return Frame(at, end, message) if is_ours else None
 
     def find_behind(self, at: int) -> Frame | None:
-        """The first frame after a place where none is. Frames begin at multiples of eight bytes."""
+        """The first frame after a damaged place. Frames begin at multiples of eight bytes."""
         for begin, chunk in self._written(at):
             place = chunk.find(_CONTINUATION)
             while place >= 0:
@@ -89,7 +89,7 @@ class File:
         return max(0, end - at)
 
     def _written(self, at: int) -> Iterator[tuple[int, bytes]]:
-        """What was written from here on, in pieces that overlap by the length of a mark."""
+        """The bytes from here on, in pieces that overlap by the length of a mark."""
         while at < self.size:
             try:
                 begin = os.lseek(self.descriptor, at, os.SEEK_DATA)  # room that was only allocated is passed over
@@ -103,7 +103,7 @@ class File:
 
 
 def read_head(file: File, ours: pa.Schema, *, is_sealed: bool = False) -> tuple[pa.Schema, int]:
-    """The schema that a segment begins with, and where its batches begin. A damaged one is replaced by ours: checksums tell."""
+    """The schema that a segment begins with, and where its batches begin. Ours replaces a damaged one: the checksums decide."""
     begin = len(_MAGIC) if is_sealed else 0
     frame = file.find(begin)
     if frame is None:
@@ -117,7 +117,7 @@ def read_head(file: File, ours: pa.Schema, *, is_sealed: bool = False) -> tuple[
 
 
 def fits(written: pa.Schema, ours: pa.Schema) -> bool:
-    """Whether a schema may be of another version of the writer: its checksum stands last, and it has our columns."""
+    """True if a schema may be of another version of the writer: its checksum is last, and it has our columns."""
     if not len(written) or written[-1].name != CHECKSUM or find_misfit(written, ours):
         return False
     known = (written.field(name) for name in written.names if name in ours.names)
@@ -125,7 +125,7 @@ def fits(written: pa.Schema, ours: pa.Schema) -> bool:
 
 
 def find_misfit(written: pa.Schema, ours: pa.Schema) -> str:
-    """What keeps a schema from being one of our stream, in words. A newer writer has columns that we do not know; an older one lacks
+    """Describes why a schema is not one of our stream. A newer writer has columns that we do not know; an older one lacks
     columns that may be null. A schema of which both is true has a damaged name: a column that is there would be read as nulls.
     """
     lacking: list[str] = []
@@ -190,7 +190,7 @@ def sound_rows(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.intp
 
 
 def find_offset(batch: pa.RecordBatch, expected: int) -> int | None:
-    """The offset of a batch's first row; None where no row tells it. Rows of a batch have offsets that follow each other."""
+    """The offset of a batch's first row; None if no row has it. Rows of a batch have offsets that follow each other."""
     given = batch.column("journal_offset").to_numpy(zero_copy_only=False)
     if given[0] == expected and given[-1] == expected + len(given) - 1:
         return expected

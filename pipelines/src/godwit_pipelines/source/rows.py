@@ -58,13 +58,13 @@ class Part:
 
     @property
     def is_open(self) -> bool:
-        """Whether its file was not sealed when it was planned. All of its rows may be lost: then it has no ranges."""
+        """True if its file was not sealed when it was planned. All of its rows may be lost: then it has no ranges."""
         return self.file.endswith(".arrows")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is wanted of the rows."""
+    """Which rows and columns to read."""
 
     schema: pa.Schema
     """The stream's columns, in the order in which their checksum is taken."""
@@ -120,7 +120,7 @@ def missing_rows(
 
 
 def are_wanted(offsets: Offsets, part: Part) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """For each offset whether it is none of those that the part leaves out."""
+    """For each offset, true unless the part leaves it out."""
     if not part.left_out:
         return np.ones(len(offsets), np.bool_)
     edges = np.array(part.left_out, np.int64)
@@ -197,7 +197,7 @@ def _batches_of_file(path: Path, schema: pa.Schema) -> list[pa.RecordBatch]:
 
 
 def _scan_sealed(path: Path, part: Part, schema: pa.Schema, due: Offsets, why: str) -> Iterator[Raw]:
-    """What a node would recover of a sealed segment that is damaged: its frames are those of an open one."""
+    """The rows that a node would recover from a damaged sealed segment: its frames are those of an open one."""
     with path.open("rb") as opened:
         file = File(opened.fileno())
         written, begin = read_head(file, schema, is_sealed=True)

@@ -1,4 +1,4 @@
-"""Which of its node's runs wrote the rows of a journal, and where each begins and ends.
+"""Finds which of its node's runs wrote the rows of a journal, and where each begins and ends.
 
 Owns telling runs apart by the rows themselves. A run is a node's from one start to the next: a random number that every row bears, so
 that rows of a journal that began anew, or was put back from a copy, are never taken for others with the same offsets. A run's rows
@@ -125,7 +125,7 @@ class Runs:
         return found[::-1]
 
     def _begin_of(self, node: str, row: RunRow, low: int) -> int:
-        """The offset after the last sound row of another run before a row; `low` where there is none."""
+        """The offset after the last sound row of another run before a row; `low` without one."""
         first = self._first_row(node, low, row.offset + 1) or row
         if first.run == row.run:
             return low
@@ -216,7 +216,7 @@ def ranges_of_run(ranges: RangesByRun, node: str, run: str) -> list[Range]:
 
 
 def ranges_in(ranges: RangesByRun, spans: Iterable[RunSpan], node: str) -> list[Range]:
-    """The offsets of a journal that the ranges hold."""
+    """The offsets of a journal that are in the ranges."""
     return [each for span in spans for each in clipped(ranges_of_run(ranges, node, span.run), span.first, span.next)]
 
 

@@ -88,7 +88,7 @@ class OpenSegment:
         return self.bound - SKIPPED if is_skipped else max(self.bound, self.rows_next)
 
     def look(self) -> None:
-        """Take up the batches that were added since. The last one is looked at again where not all of it counted."""
+        """Find the batches that were added since. The last one is read again if not all of it counted."""
         with self.path.open("rb", buffering=0) as opened:
             file = File(opened.fileno())
             self.written_us = os.fstat(opened.fileno()).st_mtime_ns // 1000
@@ -159,7 +159,7 @@ class StreamFolder:
 
     @property
     def has_content(self) -> bool:
-        """Whether there is anything that a node wrote, readable or not."""
+        """True if a node wrote anything, readable or not."""
         return bool(self.sealed or self.tail_bytes or any(segment.batches for segment in self.open))
 
     @property
@@ -177,7 +177,7 @@ class StreamFolder:
         return sum(segment.tail_bytes for segment in self.open[-1:])
 
     def look(self) -> None:
-        """Take up what was added since. A file that vanished was sealed meanwhile: look again."""
+        """Find what was added since. A file that vanished was sealed meanwhile: look again."""
         for _ in range(20):
             try:
                 self._read_manifest()
@@ -300,7 +300,7 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
 
 
 def tells_of(path: Path) -> bool:
-    """Whether the manifest beside a sealed segment names it: then it was not retention that took it."""
+    """True if the manifest next to a sealed segment names it: then retention did not remove it."""
     try:
         table = json.loads((path.parent / MANIFEST).read_bytes())
         return any(entry["file"] == path.name for entry in table["segments"])
@@ -318,7 +318,7 @@ def holes_of(path: Path) -> tuple[tuple[int, int], ...]:
 
 
 def is_gone(first: int, next: int, holes: Sequence[tuple[int, int]]) -> bool:
-    """Whether the holes take all of these offsets; they are in order."""
+    """True if all of these offsets are in holes; they are in order."""
     for start, end in holes:
         if start <= first < end:
             first = end
@@ -347,7 +347,7 @@ def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
 
 
 def times_of(segment: Segment | OpenSegment) -> tuple[int, int] | None:
-    """The times of its first and its last rows (microseconds since 1970); none where they cannot be told."""
+    """The times of its first and its last rows (microseconds since 1970); None if they are not known."""
     if isinstance(segment, Segment):
         is_told = segment.time_min is not None and segment.time_max is not None
         return (segment.time_min or 0, segment.time_max or 0) if is_told else None

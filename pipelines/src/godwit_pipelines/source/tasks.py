@@ -28,7 +28,7 @@ TASKS = StructType(
 
 
 def describe_task(part: Part) -> pa.RecordBatch:
-    """The one row that stands for a range."""
+    """The one row that represents a range."""
     schema = to_arrow_schema(TASKS, timezone="UTC")
     return pa.RecordBatch.from_arrays(
         [pa.array([json.dumps(asdict(part))]), pa.array([part.next - part.first])], schema=schema

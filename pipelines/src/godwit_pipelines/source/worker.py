@@ -1,4 +1,4 @@
-"""What a task does first in the Python process that Spark runs it in, and uses again for the next.
+"""Prepares the Python process in which Spark runs a task, and which it uses again for the next one.
 
 Spark's daemon collects all garbage there after each task. What is loaded once and stays, some 50,000 objects of pyspark, Arrow and
 numpy, took 15 ms of processor time to look through each time, twice for each task that a micro-batch of a live loop has.

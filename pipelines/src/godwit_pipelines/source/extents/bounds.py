@@ -34,7 +34,7 @@ _BEYOND = 1 << 63
 
 
 class Bound(NamedTuple):
-    """A comparison that holds for every row that is wanted."""
+    """A comparison that is true for every row that is wanted."""
 
     column: str
     operator: str
@@ -42,7 +42,7 @@ class Bound(NamedTuple):
 
 
 def find_bounds(spark: SparkSession, where: str) -> str:
-    """The comparisons that a condition is made of by AND, as JSON. A condition that is none is left for Spark to say."""
+    """The comparisons that a condition joins with AND, as JSON. Spark reports a condition that is not valid."""
     try:
         parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(where)
     except Exception:  # what the parser raises has no narrower kind
@@ -88,7 +88,7 @@ def range_of(bounds: Iterable[Bound], column: str) -> tuple[int, int]:
 
 
 def parts_within(journals: Journals, bounds: list[Bound]) -> list[Part]:
-    """The tasks of a stream as it stands whose rows may be within the bounds."""
+    """The tasks of a stream, as it is now, whose rows may be within the bounds."""
     low, high = range_of(bounds, "journal_offset")
     starts: dict[str, int] = {}
     ends: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _may_be(node: str, bound: Bound) -> bool:
 
 
 def _is_within(journals: Journals, part: Part, bounds: list[Bound]) -> bool:
-    """Whether a sealed file's times and arrivals meet the bounds. Of one that grows, or does not say, nobody knows."""
+    """True if a sealed file's times and arrivals meet the bounds, or if they are not known, as for a file that grows."""
     segment = next((each for each in journals.folders[part.node].sealed if each.file == part.file), None)
     return segment is None or all(
         _meets(least, most, range_of(bounds, column))

@@ -19,7 +19,7 @@ Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Lost(NamedTuple):
-    """Offsets from `first` up to, not including, `next`, and how many bytes of the file stand in their place, where that is known."""
+    """Offsets from `first` up to, not including, `next`, and how many bytes of the file they took, if that is known."""
 
     first: int
     next: int

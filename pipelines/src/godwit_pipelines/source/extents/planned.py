@@ -1,4 +1,4 @@
-"""The rows that a batch was planned of, compared with those that are in their place when it is read.
+"""Compares the rows that a batch was planned with and the rows that are there when it is read.
 
 Owns noticing that a journal was replaced between the two, as by a copy that was put over it: files may have the same names and as many
 rows. Rows are told apart by their runs, and the last of each run by its checksum. Invariant: rows that were not planned are never given
@@ -68,7 +68,7 @@ def find_others(planned: Iterable[Planned], runs: Runs, node: str) -> list[Range
 
 
 def refuse(node: str, stream: str, others: Sequence[Range]) -> JournalReplaced:
-    """What to raise where a batch cannot be read as it was planned."""
+    """The error for a batch that cannot be read as it was planned."""
     first, next = others[0][0], others[-1][1]
     return JournalReplaced(
         f"node {node}: rows {first} to {next - 1} of {stream} are others than when this batch was planned: the journal was replaced "
