@@ -190,7 +190,7 @@ def test_rows_that_were_erased_tear_nothing(spark: SparkSession) -> None:
         assert find_torn(deliveries, access, runs, {"": {run: [(1, 3)]}}, {}) is None
     found = find_torn(deliveries, access, runs, {"": {"a": [(1, 2)], "b": [(2, 3)]}}, {})
     assert found
-    assert [(row.unlanded, row.unheard) for row in found.collect()] == [([(2, 3)], [])]
+    assert [(row.not_landed, row.unheard) for row in found.collect()] == [([(2, 3)], [])]
 
 
 def test_more_stretches_than_can_be_held_become_fewer_that_are_wider(
@@ -200,7 +200,7 @@ def test_more_stretches_than_can_be_held_become_fewer_that_are_wider(
     deliveries = frame(spark, DELIVERIES, [handed(offset, 1, 1) for offset in (0, 2, *range(4, 41), 42, 44)])
     found = find_torn(deliveries, frame(spark, ACCESS, []), frame(spark, RUNS, []), {}, {})
     assert found
-    assert [[tuple(each) for each in row.unlanded] for row in found.collect()] == [[(1, 4), (41, 44)]]
+    assert [[tuple(each) for each in row.not_landed] for row in found.collect()] == [[(1, 4), (41, 44)]]
 
 
 def test_rows_of_a_journal_that_began_anew_hide_none_that_are_missing_of_another(spark: SparkSession) -> None:
@@ -208,7 +208,7 @@ def test_rows_of_a_journal_that_began_anew_hide_none_that_are_missing_of_another
     rows = [handed(0, 1, 8), handed(3, 12, 16), *(handed(offset, 1, 1, run="b") for offset in range(6))]
     access, runs = frame(spark, ACCESS, []), frame(spark, RUNS, [])
     found = find_torn(frame(spark, DELIVERIES, rows), access, runs, {}, {})
-    assert found and [(row.run, row.unlanded) for row in found.collect()] == [("a", [(1, 3)])]
+    assert found and [(row.run, row.not_landed) for row in found.collect()] == [("a", [(1, 3)])]
 
 
 def test_a_hole_over_several_runs_is_of_those_in_the_middle_too(spark: SparkSession) -> None:
@@ -222,4 +222,4 @@ def test_a_hole_over_several_runs_is_of_those_in_the_middle_too(spark: SparkSess
     found = find_torn(deliveries, access, frame(spark, RUNS, began), {}, {})
     assert found
     unheard = [(MICROS, MICROS + 3 * SECOND + 1)]
-    assert [(row.run, row.unlanded, row.unheard) for row in found.collect()] == [(run, [], unheard) for run in "abc"]
+    assert [(row.run, row.not_landed, row.unheard) for row in found.collect()] == [(run, [], unheard) for run in "abc"]

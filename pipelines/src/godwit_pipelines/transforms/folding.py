@@ -27,9 +27,9 @@ _NARROW = (
     *(_KEY, _LANE.format(term="epoch"), f"xxhash64({', '.join(reversed(WHOSE))}, epoch) as who"),
     *("journal_offset", "unix_micros(time) as at", "count", "conflated", "int(not confirmed) as ranges"),
     *("if(confirmed, to_sequence + 1, from_sequence) as lo", "to_sequence as hi"),
-    "not (epoch is not null and gaps = 0 and (confirmed or to_sequence - from_sequence + 1 = count + conflated)) as askew",
+    "not (epoch is not null and gaps = 0 and (confirmed or to_sequence - from_sequence + 1 = count + conflated)) as mismatched",
 )
-_ORDERLY = "not askew and hi >= lo - 1 and (last is null or lo = last + 1)"
+_ORDERLY = "not mismatched and hi >= lo - 1 and (last is null or lo = last + 1)"
 _ENDS = {
     **{"lo": "min", "hi": "max", "began": "min", "ended": "max", "first_journal_offset": "min"},
     **{"lane": "min", "who": "min", "last_who": "max"},

@@ -26,7 +26,7 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 _MOST = 1000
 """Stretches of a run that every row which does not simply go on is held against; those next to each other become one if there are more."""
 _STRETCHES = "array<struct<first: bigint, next: bigint>>"
-TORN = f"node string, run string, unlanded {_STRETCHES}, unheard {_STRETCHES}"
+TORN = f"node string, run string, not_landed {_STRETCHES}, unheard {_STRETCHES}"
 """Of each run the offsets of deliveries that are not there, and the times, in microseconds since 1970, of access."""
 
 
@@ -35,11 +35,11 @@ def find_torn(
 ) -> DataFrame | None:
     """What is missing of whole tables and was not erased, by the offsets; None where nothing is."""
     follows = list_follows(collect(list_runs(runs)))
-    unlanded = dict(find_stretches(deliveries, erased, "journal_offset", follows))
+    not_landed = dict(find_stretches(deliveries, erased, "journal_offset", follows))
     unheard = dict(find_stretches(access, erased_access, "time", follows))
     rows = [
-        {"node": of[0], "run": of[1], "unlanded": unlanded.get(of, []), "unheard": unheard.get(of, [])}
-        for of in sorted({*unlanded, *unheard})
+        {"node": of[0], "run": of[1], "not_landed": not_landed.get(of, []), "unheard": unheard.get(of, [])}
+        for of in sorted({*not_landed, *unheard})
     ]
     return make_small(deliveries.sparkSession, rows, TORN) if rows else None
 
@@ -79,7 +79,7 @@ def tear_chains(ranges: DataFrame, torn: DataFrame) -> DataFrame:
 
 
 _IS_TORN = """ahead.chain = chain and not (ahead.term = term and lo = ahead.hi + 1) and (
-    exists(unlanded, each -> each.first < journal_offset and each.next > ahead.journal_offset + 1)
+    exists(not_landed, each -> each.first < journal_offset and each.next > ahead.journal_offset + 1)
     or exists(unheard, each -> each.first <= unix_micros(time) and each.next > unix_micros(ahead.time)))"""
 _TORN_BY = """greatest(1L, case when ahead.term != term then count
     when lo > ahead.hi then lo - ahead.hi - 1 else hi - lo + 1 end)"""
