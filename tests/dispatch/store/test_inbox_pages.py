@@ -7,9 +7,9 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from godwit.dispatch.model import Priority, State
 from godwit.dispatch.stores.sqlite import receivers, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
-from godwit.dispatch.stores.sqlite.inbox import JOBS_AT_ONCE
 from godwit.dispatch.stores.sqlite.schema import open_writer
 from godwit.dispatch.stores.sqlite.store import SqliteStore
 from godwit.dispatch.vault import Vault
@@ -34,7 +34,7 @@ async def test_small_jobs_share_a_commit_and_a_large_one_is_cut(tmp_path: Path) 
         while (found := await store.append_pages("t", NOW_MS, 1_000, 60))[0]:
             pages.append((found[0], len(found[1])))
         assert store.writer.commits == before + len(pages) + 1, "one commit each, the last found nothing"
-        assert pages[0] == (JOBS_AT_ONCE, JOBS_AT_ONCE) and sum(items for _, items in pages) == 140
+        assert pages[0] == (60, 60) and sum(items for _, items in pages) == 140
         assert max(items for _, items in pages) <= 60
         counts = await store.reader.run(
             lambda connection: connection.execute(
@@ -71,6 +71,82 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_when_its_lease_ends(
         assert [item.receiver for item in items] == ["b"]
     finally:
         store.close()
+
+
+async def test_jobs_of_one_receiver_share_a_unit_and_each_keeps_its_order_counts_and_verdict(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, inbox_items_max=3)
+    try:
+        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
+        for name in ("a", "b", "gone"):
+            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        names = ["a", "b", "a", "gone", "a", "a", "a"]
+        drafts = [
+            Draft("t", f"{number}-{name}", b"f", b"{}", (name,), (), True, NOW_MS if number == 1 else 10**13)
+            for number, name in enumerate(names)
+        ]
+        await store.accept_all(drafts, NOW_MS)
+        await store.route(("inbox",), NOW_MS, 1_000)
+        await store.writer.run(partial(receivers.delete_receiver, tenant="t", name="gone"))
+        before = store.writer.commits
+        count, items = await store.append_pages("t", NOW_MS, 1_000, 500)
+        assert (count, store.writer.commits) == (7, before + 1)
+        added = [(item.notification, item.head.seq, item.head.unread) for item in items if not item.flags]
+        assert added == [("0-a", 1, 1), ("2-a", 2, 2), ("4-a", 3, 3), ("5-a", 4, 4), ("6-a", 5, 5)]
+        assert [item.notification for item in items if item.flags] == ["0-a", "2-a"], "the oldest make room"
+        head = "SELECT seq, unread, unseen, items, (SELECT count(*) FROM item WHERE item.rid = head.rid) FROM head ORDER BY rid"
+        assert await _read(store, head) == [(7, 3, 3, 3, 3), (0, 0, 0, 0, 0)]
+        states = [(State.SENT, 5), (State.EXPIRED, 1)]
+        assert await _read(store, "SELECT state, count(*) FROM delivery GROUP BY state ORDER BY state") == states
+        assert (
+            await _read(store, "SELECT state, sum(count) FROM delivery_count GROUP BY state ORDER BY state") == states
+        )
+        types = [("delivery.expired", 1), ("delivery.sent", 5)]
+        assert await _read(store, "SELECT type, sum(count) FROM event GROUP BY type ORDER BY type") == types
+        assert await _read(store, "SELECT deliveries FROM tenant WHERE name = 't'") == [(6,)]
+        assert await store.append_pages("t", NOW_MS, 1_000, 500) == (0, [])
+    finally:
+        store.close()
+
+
+async def test_jobs_of_one_receiver_of_which_one_fails_are_taken_one_by_one(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    try:
+        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
+        for name in ("a", "b", "c"):
+            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        drafts = [Draft("t", f"one-{name}", b"f", b"{}", (name,), (), True, 10**13) for name in ("a", "b", "c")]
+        await store.accept_all(drafts, NOW_MS)
+        await store.route(("inbox",), NOW_MS, 1_000)
+        there = (
+            "INSERT INTO delivery SELECT nid, 2, 'inbox', 0, 4, 0, 0, 0, '', '' FROM notification WHERE id = 'one-b'"
+        )
+        await store.writer.run(lambda connection: connection.execute(there).rowcount)
+        count, items = await store.append_pages("t", NOW_MS, 1_000, 60)
+        assert (count, [item.receiver for item in items]) == (3, ["a", "c"]), "what is there already is not made again"
+        assert await _read(store, "SELECT unread FROM head ORDER BY rid") == [(1,), (0,), (1,)]
+    finally:
+        store.close()
+
+
+async def test_a_job_of_one_receiver_overtakes_none_that_was_accepted_before(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    try:
+        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
+        for name in ("a", "b"):
+            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        sent = [("1", ("a",)), ("2", ("a", "b")), ("3", ("b",))]
+        drafts = [Draft("t", name, b"f", b"{}", to, (), len(to) == 1, 10**13) for name, to in sent]
+        drafts.append(drafts[0]._replace(id="urgent", priority=Priority.HIGH))
+        await store.accept_all(drafts, NOW_MS)
+        await store.route(("inbox",), NOW_MS, 1_000)
+        count, items = await store.append_pages("t", NOW_MS, 1_000, 500)
+        assert (count, [item.notification for item in items]) == (4, ["urgent", "1", "2", "2", "3"])
+    finally:
+        store.close()
+
+
+async def _read(store: SqliteStore, query: str) -> list[tuple[object, ...]]:
+    return await store.reader.run(lambda connection: connection.execute(query).fetchall())
 
 
 def test_the_oldest_item_and_the_newest_page_are_found_without_sorting(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from .tenants import count_deliveries
 
 SMALL = 90
 """Numbers of an event that fit into the smallest window."""
+ADD_EVENT = (
+    "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 UNREPORTED = (State.QUEUED, State.SENDING)
 """States that are not worth an event."""
 
@@ -86,8 +89,13 @@ class Changes:
             made[self._find_tenant(nid)] += count
         for tenant, count in made.items():
             count_deliveries(self._connection, tenant, count, self.now_ms)
-        for (nid, channel, kind, reason), members in self._events.items():
-            add_event(self._connection, self._find_tenant(nid), kind, nid, channel, reason, self.now_ms, members)
+        self._connection.executemany(
+            ADD_EVENT,
+            [
+                (self._find_tenant(nid), kind, nid, channel, reason, self.now_ms, len(members), pack_members(members))
+                for (nid, channel, kind, reason), members in self._events.items()
+            ],
+        )
 
     def _find_tenant(self, nid: int) -> str:
         if nid not in self._tenants:
@@ -113,7 +121,7 @@ def add_event(
 ) -> None:
     """One event row."""
     connection.execute(
-        "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        ADD_EVENT,
         (tenant, kind, nid, channel, reason, now_ms, len(members), pack_members(members)),
     )
 

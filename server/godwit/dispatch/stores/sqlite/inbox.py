@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
+from .append.singles import append_singles
 from .changes import Changes
 from .collapsing import find_replaced
 from .contents import localize
 from .deciding import read_facts
 from .fanout import Due, hurry_route, settle_due
-from .jobs import apart, claim_job, insert_deliveries, move_cursor, read_page
-from .retention import StoredItem, remove_item
+from .jobs import apart, claim_job, insert_deliveries, move_cursor, read_page, wake_put_off
+from .retention import remove_oldest
 
 
 class Fetched(NamedTuple):
@@ -51,7 +52,7 @@ _ITEM = (
 )
 HEADS_AT_ONCE = 500
 JOBS_AT_ONCE = 50
-"""A unit takes some milliseconds at most: accepts wait for it."""
+"""Jobs with more than one receiver, or with options. A unit takes some milliseconds at most: accepts wait for it."""
 _RID = object()
 """Stands for the number of the receiver, which is not known before its name was looked up."""
 _CLOSED = Flag.ARCHIVED | Flag.RECALLED
@@ -64,8 +65,9 @@ def append_pages(
 
     Claim, intent and checkpoint are one unit. Most jobs have one receiver: taken one by one, each would wait for a commit of its own.
     """
-    count, left = 0, limit
-    items: list[InboxItem] = []
+    wake_put_off(connection, "inbox", now_ms)
+    count, items = append_singles(connection, tenant, now_ms, limit, items_max)
+    left = limit - count
     while left > 0 and count < JOBS_AT_ONCE:
         if (job := claim_job(connection, "inbox", tenant, now_ms, lease_ms)) is None:
             break
@@ -165,7 +167,7 @@ def _append_all(
             head, name = Head(epoch, seq, unread, unseen), names[rid]
             items.append(InboxItem(origin.tenant, name, seq, head, origin.notification, 0, now_ms, origin.body, seq))
             if count > items_max:
-                items += _remove_oldest(connection, rid, origin.tenant, name, count - items_max)
+                items += remove_oldest(connection, rid, origin.tenant, name, count - items_max)
     return items
 
 
@@ -194,7 +196,7 @@ def _append(
     head, surplus = Head(*row[:4]), row[4] - items_max
     body = localize(connection, key.rid, key.nid, origin.options, origin.body)
     item = InboxItem(origin.tenant, receiver, head.seq, head, origin.notification, 0, now_ms, body, head.seq)
-    removed = _remove_oldest(connection, key.rid, origin.tenant, receiver, surplus) if surplus > 0 else []
+    removed = remove_oldest(connection, key.rid, origin.tenant, receiver, surplus) if surplus > 0 else []
     return [*replaced, item, *removed]
 
 
@@ -222,17 +224,6 @@ def recall_some(connection: sqlite3.Connection, tenant: str, name: str, limit: i
         (tenant, name, limit),
     ).fetchall()
     return [item for rid, seq, receiver in rows for item in recall_items(connection, rid, [seq], tenant, receiver)]
-
-
-def _remove_oldest(
-    connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, surplus: int
-) -> list[InboxItem]:
-    rows = connection.execute(
-        "SELECT seq, flags, at_ms, first, coalesce(id, '') FROM item LEFT JOIN notification USING (nid) WHERE rid = ? "
-        "ORDER BY first LIMIT ?",
-        (rid, surplus),
-    ).fetchall()
-    return [change for row in rows for change in remove_item(connection, rid, tenant, receiver, StoredItem(*row))]
 
 
 def read_head(connection: sqlite3.Connection, tenant: str, receiver: str) -> tuple[int, Head] | None:

@@ -45,9 +45,7 @@ def claim_job(
 
     A job of a tenant whose day is used up waits for the next, unless its next receivers have no address of the channel.
     """
-    connection.execute(
-        "UPDATE job SET is_done = 0 WHERE channel = ? AND is_done = 2 AND lease_end_ms <= ?", (channel, now_ms)
-    )
+    wake_put_off(connection, channel, now_ms)
     for _ in range(WAITING_LOOKED_AT):
         row = _find_due(connection, channel, tenant, now_ms, priority_max)
         if row is None:
@@ -72,6 +70,13 @@ def claim_job(
     name, cursor, fence, priority = found
     return Job(
         row[0], channel, name, cursor, fence, lease_end_ms, expires_ms, read_options(options), Priority(priority)
+    )
+
+
+def wake_put_off(connection: sqlite3.Connection, channel: str, now_ms: int) -> None:
+    """Jobs that waited for the next day are open again when it comes."""
+    connection.execute(
+        "UPDATE job SET is_done = 0 WHERE channel = ? AND is_done = 2 AND lease_end_ms <= ?", (channel, now_ms)
     )
 
 

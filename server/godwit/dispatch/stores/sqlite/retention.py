@@ -113,6 +113,18 @@ def remove_item(
     return _remove_items(connection, [(rid, tenant, receiver, item)])
 
 
+def remove_oldest(
+    connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, surplus: int
+) -> list[InboxItem]:
+    """Deletes an inbox's oldest items, where it has too many."""
+    rows = connection.execute(
+        "SELECT seq, flags, at_ms, first, coalesce(id, '') FROM item LEFT JOIN notification USING (nid) WHERE rid = ? "
+        "ORDER BY first LIMIT ?",
+        (rid, surplus),
+    ).fetchall()
+    return [change for row in rows for change in remove_item(connection, rid, tenant, receiver, StoredItem(*row))]
+
+
 def _remove_items(connection: sqlite3.Connection, items: Sequence[tuple[int, str, str, StoredItem]]) -> list[InboxItem]:
     """The same for items of different receivers: the statements run for all of them at once."""
     connection.executemany("DELETE FROM item WHERE rid = ? AND seq = ?", [(rid, item.seq) for rid, _, _, item in items])

@@ -1,0 +1,1 @@
+"""Appending items of many notifications to inboxes at once."""
