@@ -318,7 +318,7 @@ def read_body(body: bytes, kind: type[T]) -> tuple[T, bytes]:
 def read_json(body: bytes) -> Any:
     """The body as JSON, with every key once and no deeper than `DEPTH_MAX`; raises RequestRefused."""
     try:
-        parsed = json.loads(body, object_pairs_hook=_take_pairs, parse_constant=_refuse_constant)
+        parsed = _DECODER.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise RequestRefused(DispatchCode.REQUEST_INVALID, f"the body is not valid JSON: {error!s:.200}") from error
     _check_depth(parsed, DEPTH_MAX)
@@ -328,7 +328,7 @@ def read_json(body: bytes) -> Any:
 def read_value(parsed: Any, kind: type[T]) -> tuple[T, bytes]:
     """JSON as a value, and its fingerprint; raises RequestRefused."""
     try:
-        canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        canonical = _ENCODER.encode(parsed).encode()
     except ValueError as error:  # UnicodeEncodeError: a lone surrogate
         raise RequestRefused(DispatchCode.REQUEST_INVALID, f"the body is not valid JSON: {error!s:.200}") from error
     try:
@@ -347,6 +347,11 @@ def _take_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_take_pairs, parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+"""Made once: json.loads and json.dumps would make one for each body."""
 
 
 def _check_depth(value: object, left: int) -> None:

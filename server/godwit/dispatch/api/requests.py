@@ -41,6 +41,8 @@ def read_number(request: web.Request, field: str, default: int = 0) -> int:
 
 async def read_bytes(request: web.Request) -> bytes:
     """The whole body; raises RequestRefused if it does not arrive in time."""
+    if request.content.is_eof():
+        return await request.read()  # it came with its head, as most do
     try:
         async with asyncio.timeout(request.config_dict[BODY_S]):
             return await request.read()
