@@ -221,8 +221,7 @@ class PutOff(NamedTuple):
     due_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """How far an inbox is: positions are EPOCH.SEQ, and counts cost one row."""
 
     epoch: int
@@ -236,8 +235,7 @@ class Head:
         return f"{self.epoch}.{self.seq}"
 
 
-@dataclass(frozen=True, slots=True)
-class InboxItem:
+class InboxItem(NamedTuple):
     """One item or change of an inbox, as it is published and fetched."""
 
     tenant: str

@@ -145,6 +145,31 @@ async def test_a_job_of_one_receiver_overtakes_none_that_was_accepted_before(tmp
         store.close()
 
 
+async def test_a_page_takes_as_many_statements_as_one_of_few_receivers(tmp_path: Path) -> None:
+    names = [f"r{number}" for number in range(300)]
+    store = SqliteStore(tmp_path)
+    try:
+        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
+        for name in names:
+            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        counts = []
+        for size in (2, 300):
+            draft = Draft("t", f"to-{size}", b"f", b"{}", tuple(names[:size]), (), False, 10**13)
+            await store.accept_all([draft], NOW_MS)
+            await store.route(("inbox",), NOW_MS, 1_000)
+            statements: list[str] = []
+            await store.writer.run(lambda connection, seen=statements: connection.set_trace_callback(seen.append))
+            assert len((await store.append_pages("t", NOW_MS, 1_000, 500))[1]) == size
+            await store.writer.run(lambda connection: connection.set_trace_callback(None))
+            counts.append(len(statements))
+        assert counts[0] == counts[1], "one for each receiver costs more than its work"
+        assert await _read(
+            store, "SELECT DISTINCT nid, state, attempt, due_ms, aid, reason FROM delivery ORDER BY nid"
+        ) == [(nid, State.SENT, 0, 0, 0, "") for nid in (1, 2)]
+    finally:
+        store.close()
+
+
 async def _read(store: SqliteStore, query: str) -> list[tuple[object, ...]]:
     return await store.reader.run(lambda connection: connection.execute(query).fetchall())
 

@@ -77,24 +77,32 @@ def decide_all(
     """Targets with their verdicts; `rows` has each with its receiver's profile."""
     has_suppressions = channel != "inbox" and _has_suppressions(connection, facts.tenant, channel)
     plain = Verdict()
+    is_alike = (
+        channel == "inbox" and not facts.options.is_test
+    )  # only quiet hours and sandbox names tell receivers apart
+    verdicts: dict[bytes, Verdict] = {}
     decided = []
     for target, packed in rows:
         profile = read_profile(packed) if packed else _NO_PROFILE
         if facts.options.locales:
             target = replace(target, locale=choose_locale(profile.locale, facts.options.locales))
-        suppression = _find_suppression(connection, facts, channel, target.value) if has_suppressions else ""
-        verdict = decide(
-            facts.options,
-            profile,
-            channel,
-            rid=target.rid,
-            now_ms=now_ms,
-            expires_ms=facts.expires_ms,
-            is_required=facts.is_required,
-            suppression=suppression,
-            is_sandbox=facts.options.is_test and is_sandbox(channel, target.value or target.receiver),
-        )
-        decided.append(target if verdict == plain else replace(target, verdict=verdict))
+        verdict = verdicts.get(packed)
+        if verdict is None:
+            suppression = _find_suppression(connection, facts, channel, target.value) if has_suppressions else ""
+            verdict = decide(
+                facts.options,
+                profile,
+                channel,
+                rid=target.rid,
+                now_ms=now_ms,
+                expires_ms=facts.expires_ms,
+                is_required=facts.is_required,
+                suppression=suppression,
+                is_sandbox=facts.options.is_test and is_sandbox(channel, target.value or target.receiver),
+            )
+            if is_alike:
+                verdicts[packed] = verdict
+        decided.append(target if verdict is plain or verdict == plain else replace(target, verdict=verdict))
     return tuple(decided)
 
 

@@ -18,7 +18,7 @@ from .collapsing import find_replaced
 from .contents import localize
 from .deciding import read_facts
 from .fanout import Due, hurry_route, settle_due
-from .jobs import apart, claim_job, insert_deliveries, move_cursor, read_page, wake_put_off
+from .jobs import apart, claim_job, insert_deliveries, move_cursor, pack_list, read_page, wake_put_off
 from .retention import remove_oldest
 
 
@@ -50,7 +50,6 @@ _ITEM = (
     "item.first FROM item "
     "LEFT JOIN notification USING (nid) WHERE item.rid = ?"
 )
-HEADS_AT_ONCE = 500
 JOBS_AT_ONCE = 50
 """Jobs with more than one receiver, or with options. A unit takes some milliseconds at most: accepts wait for it."""
 _RID = object()
@@ -150,24 +149,27 @@ def _append_all(
     items_max: int,
 ) -> list[InboxItem]:
     """Items that replace none and are the same for all: the statements run for all of them at once."""
-    connection.executemany(
-        "UPDATE head SET seq = seq + 1, unread = unread + 1, unseen = unseen + 1, items = items + 1 WHERE rid = ?",
-        [(rid,) for rid in rids],
+    numbers = pack_list(rids)
+    connection.execute(
+        "UPDATE head SET seq = seq + 1, unread = unread + 1, unseen = unseen + 1, items = items + 1 "
+        "WHERE rid IN (SELECT value FROM json_each(?))",
+        (numbers,),
     )
+    connection.execute(
+        "INSERT INTO item SELECT rid, seq, ?, 0, ?, seq FROM head WHERE rid IN (SELECT value FROM json_each(?))",
+        (nid, now_ms, numbers),
+    )
+    heads = connection.execute(
+        "SELECT rid, epoch, seq, unread, unseen, items FROM head WHERE rid IN (SELECT value FROM json_each(?))",
+        (numbers,),
+    ).fetchall()
     items = []
-    for begin in range(0, len(rids), HEADS_AT_ONCE):
-        some = rids[begin : begin + HEADS_AT_ONCE]
-        heads = connection.execute(
-            f"SELECT rid, epoch, seq, unread, unseen, items FROM head WHERE rid IN ({','.join('?' * len(some))})", some
-        ).fetchall()
-        connection.executemany(
-            "INSERT INTO item VALUES (?, ?, ?, 0, ?, ?)", [(rid, seq, nid, now_ms, seq) for rid, _, seq, *_ in heads]
-        )
-        for rid, epoch, seq, unread, unseen, count in heads:
-            head, name = Head(epoch, seq, unread, unseen), names[rid]
-            items.append(InboxItem(origin.tenant, name, seq, head, origin.notification, 0, now_ms, origin.body, seq))
-            if count > items_max:
-                items += remove_oldest(connection, rid, origin.tenant, name, count - items_max)
+    tenant, notification, body = origin.tenant, origin.notification, origin.body
+    for rid, epoch, seq, unread, unseen, count in heads:
+        head = Head(epoch, seq, unread, unseen)
+        items.append(InboxItem(tenant, names[rid], seq, head, notification, 0, now_ms, body, seq))
+        if count > items_max:
+            items += remove_oldest(connection, rid, tenant, names[rid], count - items_max)
     return items
 
 
