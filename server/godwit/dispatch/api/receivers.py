@@ -233,9 +233,12 @@ def check_receiver(body: ReceiverBody, where: str = "") -> None:
 
 def put_imported(connection: sqlite3.Connection, tenant: str, rows: list[ImportedReceiver], now_ms: int) -> None:
     """One chunk of an import, in one unit."""
-    for row in rows:
+    wanted = {}
+    for row in rows:  # of several lines about one receiver the last counts
         attributes = msgspec.to_builtins(row)
         name, _ = attributes.pop("id"), attributes.pop("addresses", None)
-        receivers.put_receiver(connection, tenant, name, msgspec.json.encode(attributes), now_ms)
+        wanted[name] = msgspec.json.encode(attributes)
+    receivers.put_receivers(connection, tenant, wanted, now_ms)
+    for row in rows:
         for address in row.addresses:
-            receivers.put_address(connection, tenant, name, address.id, address.channel, address.value)
+            receivers.put_address(connection, tenant, row.id, address.id, address.channel, address.value)

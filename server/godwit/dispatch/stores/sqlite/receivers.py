@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -74,6 +74,30 @@ def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attribu
     ).fetchone()
     connection.execute("INSERT INTO head VALUES (?, ?, 0, 0, 0, 0)", (row[0], now_ms))
     return True
+
+
+def put_receivers(connection: sqlite3.Connection, tenant: str, rows: Mapping[str, bytes], now_ms: int) -> None:
+    """Creates or replaces many receivers, given as name and attributes: the statements run for all of them at once."""
+    names = msgspec.json.encode(list(rows)).decode()
+    which = "tenant = ? AND name IN (SELECT value FROM json_each(?))"
+    known = dict(connection.execute(f"SELECT name, preferences FROM receiver WHERE {which}", (tenant, names)))
+    connection.executemany(
+        "UPDATE receiver SET attributes = ?, profile = ? WHERE tenant = ? AND name = ?",
+        [(rows[name], make_profile(rows[name], known[name]), tenant, name) for name in known],
+    )
+    fresh = [name for name in rows if name not in known]
+    if not fresh:
+        return
+    take_receiver(connection, tenant, len(fresh))
+    since = take_number(connection)
+    connection.executemany(
+        "INSERT INTO receiver (tenant, name, epoch, since, attributes, profile, preferences) VALUES (?, ?, ?, ?, ?, ?, x'')",
+        [(tenant, name, now_ms, since, rows[name], make_profile(rows[name], b"")) for name in fresh],
+    )
+    connection.execute(
+        f"INSERT INTO head SELECT rid, epoch, 0, 0, 0, 0 FROM receiver WHERE {which}",
+        (tenant, msgspec.json.encode(fresh).decode()),
+    )
 
 
 ADDRESS_PREFIX = "address:"
