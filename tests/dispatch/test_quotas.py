@@ -15,6 +15,7 @@ from godwit.dispatch.errors import RequestRefused
 from godwit.dispatch.model import Options, Outcome, Quotas, State, Step
 from godwit.dispatch.stores.sqlite import accept, contents, fanout, jobs, receivers, retention, steps, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
+from godwit.dispatch.stores.sqlite.many import accepts
 from godwit.dispatch.stores.sqlite.schema import TABLES, add_functions
 from godwit.dispatch.vault import Vault
 from tests.dispatch.conftest import Running, running
@@ -153,7 +154,7 @@ def test_one_new_receiver_too_many_harms_no_other_item_of_a_batch() -> None:
     database = open_store(receivers=1)
     drafts = [Draft("t", name, b"f", b"{}", (name,), ((name, b"{}"),), True, 10**13) for name in ("a", "b")]
     drafts.append(Draft("t", "c", b"f", b"{}", ("a",), (), True, 10**13))
-    told = accept.accept_all(database, drafts, NOW_MS)
+    told = accepts.accept_all(database, drafts, NOW_MS)
     assert [bool(one.quota) for one in told] == [False, True, False]
     assert database.execute("SELECT id FROM notification ORDER BY id").fetchall() == [("a",), ("c",)]
 

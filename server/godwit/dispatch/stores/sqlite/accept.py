@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import array
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ...codes import DispatchCode
-from ...errors import RequestRefused
-from ...model import Options, Priority, State
+from ...model import NO_OPTIONS, Options, Priority, State
 from .deciding import find_category, read_options
 from .groups import find_group
 from .manage.pausing import list_paused
+from .many.rows import pack_list, run_on_rows
 from .receivers import find_receiver, find_receivers, keep_until, put_address, put_receiver, take_number
 from .tenants import find_exceeded, take_bytes
 
@@ -90,7 +89,7 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
         return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
     if draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
         return Accepted(draft.id, is_past=True)
-    options = b"" if draft.options == Options() else msgspec.json.encode(draft.options)
+    options = pack_options(draft.options)
     size = len(draft.body) + len(options) + sum(len(content) for _, _, content in draft.rendered)
     if quota := find_exceeded(connection, draft.tenant, size + 8 * len(set(draft.receivers)), now_ms):
         return Accepted(draft.id, quota=quota)
@@ -99,7 +98,7 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
             put_receiver(connection, draft.tenant, name, attributes, now_ms)
     if draft.address is not None:
         put_address(connection, draft.tenant, draft.receivers[0], "address", *draft.address)
-        keep_until(connection, draft.tenant, draft.receivers[0], _find_expiry(connection, draft))
+        keep_until(connection, draft.tenant, draft.receivers[0], find_expiry(connection, draft))
     rids, unknown = find_receivers(connection, draft.tenant, draft.receivers)
     if unknown and draft.is_single:
         return Accepted(draft.id, unknown=tuple(unknown))
@@ -107,53 +106,31 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     if version < 0:
         return Accepted(draft.id, lacks_group=True)
     take_bytes(connection, draft.tenant, size + 8 * len(rids))
-    made = connection.execute(
-        "INSERT INTO notification (tenant, id, fingerprint, body, targets, gid, version, state, accepted, accepted_ms, due_ms, "
-        "expires_ms, priority, options, collapse_key) VALUES (?, ?, ?, ?, ?, ?, ?, 'accepted', ?, ?, ?, ?, ?, ?, ?)",
-        (
-            draft.tenant,
-            draft.id,
-            draft.fingerprint,
-            draft.body,
-            pack_numbers(rids),
-            gid,
-            version,
-            take_number(connection),
-            now_ms,
-            draft.due_ms,
-            _find_expiry(connection, draft),
-            int(draft.priority),
-            options,
-            draft.options.collapse_key,
-        ),
-    )
-    connection.executemany(
-        "INSERT INTO rendered VALUES (?, ?, ?, ?)", [(made.lastrowid, *row) for row in draft.rendered]
-    )
+    row = (*make_row(draft, options, find_expiry(connection, draft), now_ms), pack_numbers(rids), gid, version)
+    run_on_rows(connection, INSERT, [(*row, take_number(connection))])
+    nid = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
+    connection.executemany("INSERT INTO rendered VALUES (?, ?, ?, ?)", [(nid, *row) for row in draft.rendered])
     return Accepted(draft.id, unknown=tuple(unknown))
 
 
-def accept_all(connection: sqlite3.Connection, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
-    """Accepts several, in order; one that is refused stops no other."""
-    return [_accept_alone(connection, draft, now_ms) for draft in drafts]
+INSERT = (
+    "INSERT INTO notification (tenant, id, fingerprint, body, state, accepted_ms, due_ms, expires_ms, priority, options, collapse_key, "
+    "targets, gid, version, accepted)"
+)
 
 
-def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
-    """A draft whose new receiver is one too many changes nothing."""
-    connection.execute("SAVEPOINT draft")
-    try:
-        accepted = accept(connection, draft, now_ms)
-    except RequestRefused as refused:
-        connection.execute("ROLLBACK TO draft")
-        if refused.code is not DispatchCode.QUOTA_EXCEEDED:
-            raise
-        accepted = Accepted(draft.id, quota=refused.detail)
-    finally:
-        connection.execute("RELEASE draft")
-    return accepted
+def make_row(draft: Draft, options: bytes, expires_ms: int, now_ms: int) -> tuple[Any, ...]:
+    """A draft's row for `INSERT`, without its receivers and its number."""
+    begin = (draft.tenant, draft.id, draft.fingerprint, draft.body, "accepted", now_ms, draft.due_ms, expires_ms)
+    return (*begin, int(draft.priority), options, draft.options.collapse_key)
 
 
-def _find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:
+def pack_options(options: Options) -> bytes:
+    """What is stored of the options; nothing where they are as usual."""
+    return b"" if options == NO_OPTIONS else msgspec.json.encode(options)
+
+
+def find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:
     """The request's, or the default of its category, or that of all."""
     begin_ms = draft.default_expires_from_ms
     if begin_ms is None or not draft.options.category:
@@ -170,25 +147,38 @@ def route(connection: sqlite3.Connection, channels: Sequence[str], now_ms: int, 
         "WHERE state = 'accepted' AND due_ms <= ? ORDER BY due_ms, nid LIMIT ?",
         (8 * LOOKED_AT_MAX, now_ms, limit),
     ).fetchall()
-    for nid, tenant, priority, packed, targets in rows:
+    if not rows:
+        return []
+    numbers = {row[0]: unpack_numbers(row[4]) for row in rows if row[4] is not None}
+    reachable = _list_reachable(connection, {rid for rids in numbers.values() for rid in rids})
+    made = []
+    for nid, tenant, priority, packed, _ in rows:
         options = read_options(packed)
-        jobs = _list_jobs(options, channels)
-        if targets is not None and not options.steps:  # the pages of a policy's first step also make routes
-            reachable = _list_reachable(connection, unpack_numbers(targets))
-            jobs = [job for job in jobs if job[0] in reachable]
-        connection.executemany(
-            "INSERT OR IGNORE INTO job VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?)",
-            [(nid, channel, tenant, priority, step) for channel, step in jobs],
-        )
-        connection.execute("UPDATE notification SET state = 'routed' WHERE nid = ? AND state = 'accepted'", (nid,))
+        for channel, step in _list_jobs(options, channels):
+            # the pages of a policy's first step also make routes
+            if (
+                options.steps
+                or channel == "inbox"
+                or nid not in numbers
+                or any((rid, channel) in reachable for rid in numbers[nid])
+            ):
+                made.append((nid, channel, tenant, 0, 0, 0, 0, priority, step))
+    run_on_rows(connection, "INSERT OR IGNORE INTO job", made)
+    connection.execute(
+        "UPDATE notification SET state = 'routed' WHERE nid IN (SELECT value FROM json_each(?)) AND state = 'accepted'",
+        (pack_list(row[0] for row in rows),),
+    )
     return [row[1] for row in rows]
 
 
-def _list_reachable(connection: sqlite3.Connection, rids: Sequence[int]) -> set[str]:
-    """The channels on which some of these receivers have an address: a job of another would cost two commits and find nobody."""
-    marks = ",".join("?" * len(rids))
-    rows = connection.execute(f"SELECT DISTINCT channel FROM address WHERE rid IN ({marks}) AND state = 'active'", rids)
-    return {"inbox", *(channel for (channel,) in rows)}
+def _list_reachable(connection: sqlite3.Connection, rids: Collection[int]) -> set[tuple[int, str]]:
+    """Receivers with the channels on which they have an address: a job of another would cost two commits and find nobody."""
+    return set(
+        connection.execute(
+            "SELECT DISTINCT rid, channel FROM address WHERE rid IN (SELECT value FROM json_each(?)) AND state = 'active'",
+            (pack_list(rids),),
+        )
+    )
 
 
 def next_due_ms(connection: sqlite3.Connection) -> int | None:

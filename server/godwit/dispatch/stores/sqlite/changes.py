@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...model import DeliveryKey, State
+from .many.rows import run_on_rows
 from .tenants import count_deliveries
 
 SMALL = 90
 """Numbers of an event that fit into the smallest window."""
-ADD_EVENT = (
-    "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_EVENT = "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members)"
 UNREPORTED = (State.QUEUED, State.SENDING)
 """States that are not worth an event."""
 
@@ -89,8 +88,9 @@ class Changes:
             made[self._find_tenant(nid)] += count
         for tenant, count in made.items():
             count_deliveries(self._connection, tenant, count, self.now_ms)
-        self._connection.executemany(
-            ADD_EVENT,
+        run_on_rows(
+            self._connection,
+            _EVENT,
             [
                 (self._find_tenant(nid), kind, nid, channel, reason, self.now_ms, len(members), pack_members(members))
                 for (nid, channel, kind, reason), members in self._events.items()
@@ -120,17 +120,16 @@ def add_event(
     members: list[Member],
 ) -> None:
     """One event row."""
-    connection.execute(
-        ADD_EVENT,
-        (tenant, kind, nid, channel, reason, now_ms, len(members), pack_members(members)),
-    )
+    run_on_rows(connection, _EVENT, [(tenant, kind, nid, channel, reason, now_ms, len(members), pack_members(members))])
 
 
 def add_counts(connection: sqlite3.Connection, counts: Mapping[tuple[int, str, State], int]) -> None:
     """Adds changes to the counts of notifications."""
-    connection.executemany(
-        "INSERT INTO delivery_count VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+    run_on_rows(
+        connection,
+        "INSERT INTO delivery_count",
         [(nid, channel, int(state), change) for (nid, channel, state), change in counts.items() if change],
+        " ON CONFLICT DO UPDATE SET count = count + excluded.count",
     )
 
 

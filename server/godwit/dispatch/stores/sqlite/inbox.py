@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
-from .append.singles import append_singles
 from .changes import Changes
 from .collapsing import find_replaced
 from .contents import localize
 from .deciding import read_facts
 from .fanout import Due, hurry_route, settle_due
-from .jobs import apart, claim_job, insert_deliveries, move_cursor, pack_list, read_page, wake_put_off
+from .jobs import apart, claim_job, insert_deliveries, move_cursor, read_page, wake_put_off
+from .many.rows import pack_list
+from .many.singles import append_singles
 from .retention import remove_oldest
 
 

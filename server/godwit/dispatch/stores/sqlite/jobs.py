@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from ....logs import read_logger
@@ -17,6 +17,7 @@ from .accept import unpack_numbers
 from .changes import Changes
 from .collapsing import supersede, take_value
 from .deciding import Facts, decide_all, read_facts, read_options, read_targets
+from .many.rows import pack_list
 from .tenants import count_left, next_day_ms
 
 WAITING_LOOKED_AT = 200
@@ -217,11 +218,6 @@ def _insert_plain(
     for (state, reason), keys in by_verdict.items():
         changes.insert_all(keys, state, reason)
     return by_verdict.get((queued, ""), [])
-
-
-def pack_list(numbers: Iterable[int]) -> str:
-    """Numbers for `json_each`: a statement over all of them costs less than one for each."""
-    return f"[{','.join(map(str, numbers))}]"
 
 
 def insert_delivery(

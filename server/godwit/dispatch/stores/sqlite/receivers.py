@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model import Profile
+from .many.rows import pack_names
 from .tenants import take_receiver
 
 
@@ -32,9 +33,9 @@ class AddressRow(NamedTuple):
     state: str
 
 
-def take_number(connection: sqlite3.Connection) -> int:
-    """The next number of the one counter that orders accepting and subscribing."""
-    row = connection.execute("UPDATE number SET value = value + 1 RETURNING value").fetchone()
+def take_number(connection: sqlite3.Connection, count: int = 1) -> int:
+    """The next number of the one counter that orders accepting and subscribing; of several, the last."""
+    row = connection.execute("UPDATE number SET value = value + ? RETURNING value", (count,)).fetchone()
     return int(row[0])
 
 
@@ -78,7 +79,7 @@ def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attribu
 
 def put_receivers(connection: sqlite3.Connection, tenant: str, rows: Mapping[str, bytes], now_ms: int) -> None:
     """Creates or replaces many receivers, given as name and attributes: the statements run for all of them at once."""
-    names = msgspec.json.encode(list(rows)).decode()
+    names = pack_names(rows)
     which = "tenant = ? AND name IN (SELECT value FROM json_each(?))"
     known = dict(connection.execute(f"SELECT name, preferences FROM receiver WHERE {which}", (tenant, names)))
     connection.executemany(
@@ -96,7 +97,7 @@ def put_receivers(connection: sqlite3.Connection, tenant: str, rows: Mapping[str
     )
     connection.execute(
         f"INSERT INTO head SELECT rid, epoch, 0, 0, 0, 0 FROM receiver WHERE {which}",
-        (tenant, msgspec.json.encode(fresh).decode()),
+        (tenant, pack_names(fresh)),
     )
 
 

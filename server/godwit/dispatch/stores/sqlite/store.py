@@ -15,6 +15,8 @@ from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOf
 from ...vault import Vault, read_keys
 from . import accept, fanout, inbox, jobs, retention, steps
 from .accept import Accepted, Draft
+from .many import accepts
+from .many.gathering import Gathering
 from .reader import Reader
 from .writer import Writer
 
@@ -47,6 +49,7 @@ class SqliteStore:
         except BaseException:
             os.close(self._lock)
             raise
+        self._accepts = Gathering(self.writer, accepts.accept_many)
         self.reader = Reader(folder / "dispatch.sqlite", vault)
 
     def close(self) -> None:
@@ -63,10 +66,10 @@ class SqliteStore:
             return 0
 
     async def accept(self, draft: Draft, now_ms: int) -> Accepted:
-        return await self.writer.run(lambda connection: accept.accept(connection, draft, now_ms))
+        return await self._accepts.run((draft, now_ms))
 
     async def accept_all(self, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
-        return await self.writer.run(lambda connection: accept.accept_all(connection, drafts, now_ms))
+        return await self.writer.run(lambda connection: accepts.accept_all(connection, drafts, now_ms))
 
     async def route(self, channels: Sequence[str], now_ms: int, limit: int) -> list[str]:
         return await self.writer.run(lambda connection: accept.route(connection, channels, now_ms, limit))

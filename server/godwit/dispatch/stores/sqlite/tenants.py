@@ -65,9 +65,11 @@ def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) 
 def find_exceeded(connection: sqlite3.Connection, tenant: str, size: int, now_ms: int) -> str:
     """The quota that stands against a notification of `size` bytes; empty where none does."""
     found = read_tenant(connection, tenant, now_ms)
-    if found is None:
-        return ""
-    quotas, usage = found
+    return "" if found is None else judge_size(*found, size)
+
+
+def judge_size(quotas: Quotas, usage: Usage, size: int) -> str:
+    """The quota that stands against `size` bytes more; empty where none does."""
     if 0 < quotas.stored_bytes < usage.stored_bytes + size:
         return f"the tenant may store {quotas.stored_bytes:,} bytes"
     if 0 < quotas.deliveries_per_day <= usage.deliveries_today:

@@ -17,6 +17,7 @@ from ..changes import Changes
 from ..deciding import Facts, decide_all, find_category, read_options
 from ..retention import remove_oldest
 from ..tenants import count_left
+from .rows import run_on_rows
 
 AT_ONCE = 200
 """A unit takes some milliseconds at most: accepts wait for it."""
@@ -107,23 +108,27 @@ def _append(connection: sqlite3.Connection, jobs: Sequence[Single], now_ms: int,
         (target,) = decide_all(connection, facts, "inbox", [(Target(rid, 0, name), profile)], now_ms)
         verdict, key = target.verdict, DeliveryKey(facts.nid, rid, "inbox", 0)
         state = State.SENT if verdict.state is State.QUEUED else verdict.state
-        deliveries.append((*key, int(state), verdict.due_ms, verdict.reason))
+        deliveries.append((*key, int(state), 0, verdict.due_ms, 0, verdict.reason, ""))
         changes.insert(key, state, verdict.reason)
         if state is State.SENT:
             counts[:] = [count + 1 for count in counts]
             seq, unread, unseen, _ = counts
             head = Head(epoch, seq, unread, unseen)
             items.append(InboxItem(facts.tenant, name, seq, head, notification, 0, now_ms, body, seq))
-            stored.append((rid, seq, facts.nid, now_ms, seq))
-    connection.executemany("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, '')", deliveries)
-    connection.executemany("INSERT INTO item VALUES (?, ?, ?, 0, ?, ?)", stored)
-    connection.executemany(
-        "UPDATE head SET seq = ?, unread = ?, unseen = ?, items = ? WHERE rid = ?",
-        [(*inboxes[rid].counts, rid) for rid in {row[0] for row in stored}],
+            stored.append((rid, seq, facts.nid, 0, now_ms, seq))
+    run_on_rows(connection, "INSERT INTO delivery", deliveries)
+    run_on_rows(connection, "INSERT INTO item", stored)
+    run_on_rows(
+        connection,
+        "UPDATE head SET seq = column2, unread = column3, unseen = column4, items = column5 FROM (",
+        [(rid, *inboxes[rid].counts) for rid in {row[0] for row in stored}],
+        ") WHERE rid = column1",
     )
-    connection.executemany(
-        "UPDATE job SET cursor = ?, is_done = 1, fence = fence + 1, lease_end_ms = 0 WHERE nid = ? AND channel = 'inbox'",
-        [(job.rid, job.facts.nid) for job in jobs],
+    run_on_rows(
+        connection,
+        "UPDATE job SET cursor = column2, is_done = 1, fence = fence + 1, lease_end_ms = 0 FROM (",
+        [(job.facts.nid, job.rid) for job in jobs],
+        ") WHERE nid = column1 AND channel = 'inbox'",
     )
     changes.store()
     tenants = {job.rid: job.facts.tenant for job in jobs}

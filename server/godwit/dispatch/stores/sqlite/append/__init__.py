@@ -1,1 +1,0 @@
-"""Appending items of many notifications to inboxes at once."""

@@ -1,0 +1,135 @@
+"""Accepting many notifications in one unit: the statements run for all plain ones of a tenant at once.
+
+A plain one goes to one receiver, makes none, and brings nothing of a template. Each result is that of accepting it alone after those before
+it. One that is refused, or fails, stops no other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from itertools import groupby
+
+from .....logs import read_logger
+from ....codes import DispatchCode
+from ....errors import RequestRefused
+from ..accept import INSERT, PAST_MS_MAX, Accepted, Draft, accept, find_expiry, make_row, pack_numbers, pack_options
+from ..receivers import take_number
+from ..tenants import judge_size, read_tenant, take_bytes
+from .rows import pack_names, run_on_rows
+
+Given = tuple[Draft, int]
+"""A draft, and when it came."""
+_NOT_YET = Accepted("")
+
+
+def accept_many(connection: sqlite3.Connection, given: Sequence[Given]) -> list[Accepted | Exception]:
+    """What each came to, in their order. Those of a tenant are accepted in this order."""
+    results: list[Accepted | Exception] = [_NOT_YET] * len(given)
+    order = sorted(range(len(given)), key=lambda number: given[number][0].tenant)
+    for (tenant, is_plain), run in groupby(
+        order, lambda number: (given[number][0].tenant, _is_plain(given[number][0]))
+    ):
+        numbers = list(run)
+        some = [given[number] for number in numbers]
+        results_of_run: Sequence[Accepted | Exception] = ()
+        if is_plain and len(some) > 1:
+            results_of_run = _try_plain(connection, tenant, some)
+        results_of_run = results_of_run or [_accept_alone(connection, *one) for one in some]
+        for number, result in zip(numbers, results_of_run, strict=True):
+            results[number] = result
+    return results
+
+
+def accept_all(connection: sqlite3.Connection, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
+    """Those of a batch, in order; one that is refused stops no other."""
+    return [
+        _name_quota(draft, result)
+        for draft, result in zip(drafts, accept_many(connection, [(draft, now_ms) for draft in drafts]), strict=True)
+    ]
+
+
+def _name_quota(draft: Draft, result: Accepted | Exception) -> Accepted:
+    """A new receiver that is one too many is refused like a notification that is; raises what is no refusal."""
+    if isinstance(result, Accepted):
+        return result
+    if isinstance(result, RequestRefused) and result.code is DispatchCode.QUOTA_EXCEEDED:
+        return Accepted(draft.id, quota=result.detail)
+    raise result
+
+
+def _is_plain(draft: Draft) -> bool:
+    return draft.is_single and not (draft.new_receivers or draft.address or draft.rendered) and draft.group is None
+
+
+def _try_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[Given]) -> list[Accepted]:
+    """None of them where one fails: each is then accepted alone."""
+    connection.execute("SAVEPOINT plain")
+    try:
+        accepted = _accept_plain(connection, tenant, given)
+    except sqlite3.OperationalError:
+        raise  # the disk or the file: the whole unit failed
+    except Exception as error:
+        connection.execute("ROLLBACK TO plain")
+        read_logger().warning(
+            "dispatch_accepts_taken_apart", count=len(given), reason=f"{type(error).__name__}: {error}"
+        )
+        accepted = []
+    connection.execute("RELEASE plain")
+    return accepted
+
+
+def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[Given]) -> list[Accepted]:
+    ids = pack_names(draft.id for draft, _ in given)
+    names = pack_names(draft.receivers[0] for draft, _ in given)
+    known: dict[str, bytes] = dict(
+        connection.execute(
+            "SELECT id, fingerprint FROM notification WHERE tenant = ? AND id IN (SELECT value FROM json_each(?))",
+            (tenant, ids),
+        ).fetchall()
+    )
+    rids: dict[str, int] = dict(
+        connection.execute(
+            "SELECT name, rid FROM receiver WHERE tenant = ? AND name IN (SELECT value FROM json_each(?))",
+            (tenant, names),
+        ).fetchall()
+    )
+    found = read_tenant(connection, tenant, given[0][1])
+    results, rows, taken = [], [], 0
+    for draft, now_ms in given:
+        fingerprint, name = known.get(draft.id), draft.receivers[0]
+        options = pack_options(draft.options)
+        size = len(draft.body) + len(options) + 8
+        if fingerprint is not None:
+            results.append(Accepted(draft.id, is_duplicate=True, is_conflict=fingerprint != draft.fingerprint))
+        elif draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
+            results.append(Accepted(draft.id, is_past=True))
+        elif found is not None and (quota := judge_size(*found, taken + size)):
+            results.append(Accepted(draft.id, quota=quota))
+        elif name not in rids:
+            results.append(Accepted(draft.id, unknown=(name,)))
+        else:
+            row = make_row(draft, options, find_expiry(connection, draft), now_ms)
+            rows.append((*row, pack_numbers((rids[name],)), 0, 0))
+            results.append(Accepted(draft.id))
+            known[draft.id], taken = draft.fingerprint, taken + size
+    if rows:
+        take_bytes(connection, tenant, taken)
+        first = take_number(connection, len(rows)) - len(rows) + 1
+        run_on_rows(connection, INSERT, [(*row, first + at) for at, row in enumerate(rows)])
+    return results
+
+
+def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted | Exception:
+    """A draft that is refused changes nothing."""
+    result: Accepted | Exception
+    connection.execute("SAVEPOINT draft")
+    try:
+        result = accept(connection, draft, now_ms)
+    except sqlite3.OperationalError:
+        raise  # the disk or the file: the whole unit failed
+    except Exception as error:
+        connection.execute("ROLLBACK TO draft")
+        result = error
+    connection.execute("RELEASE draft")
+    return result
