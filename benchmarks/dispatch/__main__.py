@@ -18,12 +18,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from . import connected, fairness, large, loads, retention
+from . import connected, fairness, large, latency, loads, mail, retention, webhooks
 from .server import Options, measure_fsync
 
 RESULTS = Path(__file__).parent.parent / "results" / "dispatch"
 LOADS: dict[str, Callable[[Options], Awaitable[dict[str, Any]]]] = {
     "loads": loads.measure,
+    "latency": latency.measure,
+    "webhooks": webhooks.measure,
+    "mail": mail.measure,
     "large": large.measure,
     "connected": connected.measure,
     "retention": retention.measure,

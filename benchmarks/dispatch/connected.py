@@ -77,12 +77,15 @@ class Heads(asyncio.Protocol):
     def _read(self, opcode: int, payload: bytes) -> None:
         if opcode == PING:
             self._transport.write(make_frame(payload, 0x80 | PONG))
-        elif b'"head":' in payload:
+        elif self._is_counted(payload):
             self._arrived.add(self)
         elif b'"error"' in payload:
             self._fail(RuntimeError(payload.decode(errors="replace")))
         if b'"id":1' in payload and not self.joined.done():
             self.joined.set_result(None)
+
+    def _is_counted(self, payload: bytes) -> bool:
+        return b'"head":' in payload
 
     def _fail(self, error: Exception) -> None:
         if not self.joined.done():
@@ -200,7 +203,10 @@ async def restart_dispatch(folder: Path, data: str, client: str, receivers: int)
     }
 
 
-async def connect_all(data: Path, client: str, receivers: int, counting: Counting) -> list[asyncio.Transport]:
+async def connect_all(
+    data: Path, client: str, receivers: int, counting: Counting, kind: type[Heads] = Heads, first: int = 0
+) -> list[asyncio.Transport]:
+    """Connects the receivers from number `first` up to `receivers`."""
     host, _, port = client.rpartition(":")
     loop, signing = asyncio.get_running_loop(), SigningKey(data / "dispatch" / "token.key")
     opening, transports = asyncio.Semaphore(OPENING), []
@@ -211,12 +217,12 @@ async def connect_all(data: Path, client: str, receivers: int, counting: Countin
         async with opening:
             source = (f"127.0.1.{1 + number // 8_000}", 0)  # an address has 28,000 ports
             transport, heads = await loop.create_connection(
-                lambda: Heads(token, subject, counting), host, int(port), local_addr=source
+                lambda: kind(token, subject, counting), host, int(port), local_addr=source
             )
             transports.append(transport)
             await heads.joined
 
-    await asyncio.gather(*(connect(number) for number in range(receivers)))
+    await asyncio.gather(*(connect(number) for number in range(first, receivers)))
     return transports
 
 

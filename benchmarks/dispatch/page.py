@@ -31,7 +31,50 @@ class Row:
 
 
 _OLD = "retention of {receivers:,} expired deliveries with their items while notifications are accepted"
+_ACCEPT = "accept, 32 in flight"
+_DURING = "accept during a send to all inboxes"
+_SEND = "one send to all inboxes"
 ROWS = (
+    Row("accepts over HTTP, 32 in flight", "loads", ("loads", _ACCEPT, "accepts_per_s"), 4_000, "a second", True),
+    Row("their p99", "loads", ("loads", _ACCEPT, "p99_ms"), 40, "ms"),
+    Row(
+        "accepts during a send to {receivers:,} inboxes",
+        "loads",
+        ("loads", _DURING, "accepts_per_s"),
+        1_500,
+        "a second",
+        True,
+    ),
+    Row("their p99", "loads", ("loads", _DURING, "p99_ms"), 60, "ms"),
+    Row(
+        "one send to {receivers:,} inboxes",
+        "loads",
+        ("loads", _SEND, "receivers_per_s"),
+        60_000,
+        "receivers a second",
+        True,
+    ),
+    Row("growth of memory meanwhile", "loads", ("loads", _SEND, "rss_growth_mb"), 64, "MB"),
+    Row("import of {receivers:,} receivers", "loads", ("loads", "import", "receivers_per_s"), 20_000, "a second", True),
+    Row("from the request to the item at a connected client, p50", "latency", ("one client", "p50_ms"), 25, "ms"),
+    Row("the same, p99", "latency", ("one client", "p99_ms"), 100, "ms"),
+    Row(
+        "one send to {receivers:,} connected inboxes: the last item",
+        "latency",
+        ("all clients", "last_item_after_s"),
+        2,
+        "s",
+    ),
+    Row("webhooks, intent and outcome stored", "webhooks", ("alone", "webhooks_per_s"), 1_500, "a second", True),
+    Row(
+        "the same, while one of {hosts} hosts hangs",
+        "webhooks",
+        ("one host hangs", "webhooks_per_s"),
+        1_000,
+        "a second",
+        True,
+    ),
+    Row("signed e-mail", "mail", ("mails_per_s",), 400, "a second", True),
     Row(
         "{receivers:,} inboxes with 10 items: a page of 50, p99",
         "large",

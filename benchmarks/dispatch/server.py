@@ -44,6 +44,8 @@ class Served:
     port: int
     key: str
     numbers: Iterator[int]
+    client: str = ""
+    """Where the node of the same process takes clients."""
 
     def call(self, method: str, path: str, body: bytes | None = None, key: str = "") -> Any:
         headers = {"Authorization": f"Bearer {key or self.key}"}
@@ -74,7 +76,9 @@ async def served(folder: Path, settings: Sequence[str] = ()) -> AsyncIterator[Se
     process = start("serve", "--dispatch", "--data", str(folder), *OPTIONS, *set_all(settings), runtime=folder)
     try:
         listeners = await read_listeners(process)
-        yield find_server(process.pid, listeners["dispatch"], folder)
+        server = find_server(process.pid, listeners["dispatch"], folder)
+        server.client = listeners["client"]
+        yield server
     finally:
         stop(process)
 
