@@ -2,7 +2,8 @@
 
 import { element, empty, panel, say } from "../../element.js";
 import { Table } from "../../parts/table.js";
-import { ask, path, Refused } from "../api.js";
+import { Refused } from "../../refusals.js";
+import { ask, path } from "../api.js";
 import { lead, Outcome, time } from "../show.js";
 
 const NEWEST = "0.999999999999999999";
