@@ -83,6 +83,35 @@ fn a_purge_takes_what_the_file_has() {
     assert_eq!(state(&node, "/a").as_deref(), Some("2"));
 }
 
+#[test]
+fn a_snapshot_beyond_the_rows_of_a_run_that_was_killed_is_older_than_the_next_run_s() {
+    let run = |run, began, last| PastRun { run: RUN + run, epoch: 7 + run, epoch_end: 8 + run, began, last };
+    // Of the first run the rows up to 3 are there.
+    let cases = [
+        (9, None, Some(5), Some("2")),
+        (9, None, None, Some("1")),
+        (9, Some("8 7"), None, Some("1")),
+        (9, Some("9 7"), None, None),
+        (9, Some("5 8"), None, None),
+        (3, Some("9 7"), Some(5), Some("2")),
+    ];
+    for (arrival, purge, later, expected) in cases {
+        let mut node = journaled(9);
+        node.begin_restore(vec![run(0, 1, 3), run(1, 4, 6)]);
+        if let Some(text) = purge {
+            node.restore_note("purge /a", text, 1, at_ms(0));
+        }
+        if let Some(later) = later {
+            let mut row = row(later, "2");
+            (row.run, row.epoch, row.sequence) = (RUN + 1, 8, 1);
+            node.restore(row, at_ms(0));
+        }
+        node.restore_state(saved(arrival, "1", false), (position(7, arrival), arrival), at_ms(0));
+        node.finish_restore(at_ms(0));
+        assert_eq!(state(&node, "/a").as_deref(), expected, "{arrival} {purge:?} {later:?}");
+    }
+}
+
 /// What an earlier life gave later arrivals than the journal holds is older than what follows.
 #[test]
 fn what_follows_a_snapshot_of_a_lost_arrival_is_later_than_it() {

@@ -102,6 +102,9 @@ impl Node {
             // Notes of older nodes have no epoch.
             let (arrival, epoch) = text.split_once(' ').unwrap_or((text, "0"));
             let (Ok(arrival), Ok(epoch)) = (arrival.parse::<u64>(), epoch.parse()) else { return false };
+            if let Some(restoring) = &mut self.restoring {
+                restoring.note_purge(subject, arrival, epoch);
+            }
             let arrival = arrival.min(self.end_of_epoch(epoch));
             let Some(journal) = &mut self.journal else { return false };
             // For this start it counts in any case: the file of snapshots may not have been told of it before a kill.

@@ -17,6 +17,7 @@ use crate::command::GapReason;
 use crate::journal::KeptMessage;
 use crate::message::{LogId, Message, Place};
 use crate::position::{Now, Position};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What came back.
@@ -63,6 +64,8 @@ pub(in crate::node) struct Restoring {
     bases: bases::Bases,
     /// Fields of the journal's file, with what rows since have made of them.
     fields: states::KeptFields,
+    /// Purges that had come further in their run than its rows: up to where, and where it ended.
+    purges: HashMap<Box<str>, (u64, u64)>,
     /// What was to be published for clients that the run before had.
     pub(super) wills: Vec<PendingWill>,
 }
@@ -330,6 +333,13 @@ impl Node {
 }
 
 impl Restoring {
+    /// A purge of a run, which may have come further than what was kept of it.
+    pub(super) fn note_purge(&mut self, subject: &str, arrival: u64, epoch: u64) {
+        if let Some(end) = self.end_of_epoch(epoch).filter(|end| arrival > *end) {
+            self.purges.insert(Box::from(subject), (arrival, end));
+        }
+    }
+
     /// The last arrival of the run in which an epoch was; none where that is no earlier run.
     pub(in crate::node) fn last_of_epoch(&self, epoch: u64) -> Option<u64> {
         self.runs.iter().rfind(|run| run.epoch <= epoch && epoch < run.epoch_end).map(|run| run.last)

@@ -29,12 +29,28 @@ impl KeptFields {
     }
 }
 
+impl Restoring {
+    /// How far a snapshot of the file comes: what its run had made of rows that were lost is no further than those that were kept.
+    fn reached(&self, kept: &KeptMessage) -> u64 {
+        kept.arrival.min(self.end_of_epoch(kept.epoch).unwrap_or(u64::MAX))
+    }
+
+    /// Whether a subject's purge, which is as of `purged`, took a snapshot of the file. Within a run both are as that run had them.
+    fn has_purged(&self, kept: &KeptMessage, purged: u64) -> bool {
+        let in_run = self.purges.get(&*kept.subject).filter(|(_, end)| self.end_of_epoch(kept.epoch) == Some(*end));
+        in_run.map_or(self.reached(kept) <= purged, |(until, _)| kept.arrival <= *until)
+    }
+}
+
 impl Node {
     /// Fields that the file has of a subject, which are whole up to an arrival; before the rows come.
     pub fn restore_fields(&mut self, kept: &KeptMessage) {
-        let is_taken_back = kept.arrival <= self.purged_until(&kept.subject);
-        if let Some(restoring) = self.restoring.as_mut().filter(|_| !is_taken_back && !kept.fields().is_empty()) {
-            restoring.fields.0.insert(Arc::clone(&kept.subject), (kept.arrival, kept.fields().to_vec()));
+        let purged = self.purged_until(&kept.subject);
+        if let Some(restoring) = self.restoring.as_mut().filter(|_| !kept.fields().is_empty())
+            && !restoring.has_purged(kept, purged)
+        {
+            let arrival = restoring.reached(kept);
+            restoring.fields.0.insert(Arc::clone(&kept.subject), (arrival, kept.fields().to_vec()));
         }
     }
 
@@ -75,10 +91,12 @@ impl Node {
         let age_ms_max = policy.snapshot_age_ms_max;
         let is_old = age_ms_max > 0 && now.wall_ms.saturating_sub(kept.time_ms) >= age_ms_max;
         let is_wanted = policy.keeps_snapshot && policy.journals && !is_old;
-        let taken_back = self.purged_until(&kept.subject).max(restoring.bases.settled_until(&kept.subject));
+        let is_purged = restoring.has_purged(&kept, self.purged_until(&kept.subject));
+        kept.arrival = restoring.reached(&kept);
+        let taken_back = restoring.bases.settled_until(&kept.subject);
         let log = self.names.find(&kept.subject).and_then(|id| self.names.get(id));
         let last = log.and_then(|log| log.latest.last()).map_or(0, |last| last.arrival);
-        if !is_wanted || kept.arrival <= taken_back {
+        if !is_wanted || is_purged || kept.arrival <= taken_back {
             return false;
         }
         if kept.arrival < last {
