@@ -89,9 +89,13 @@ impl Shard {
                 if self.enter_window(id, from, true) {
                     return 0;
                 }
+                let Some(until) = self.reads_until(id, from) else {
+                    self.queue_behind(id);
+                    return 0;
+                };
                 let (frames, messages) = match &source {
-                    Source::Subject(log) => self.step_subject(id, *log, from, &mut node),
-                    Source::Pattern(pattern) => self.step_pattern(id, pattern, from, &mut node),
+                    Source::Subject(log) => self.step_subject(id, *log, (from, until), &mut node),
+                    Source::Pattern(pattern) => self.step_pattern(id, pattern, (from, until), &mut node),
                 };
                 drop(node);
                 let frames = self.encode_chunk(id, &messages, frames);
@@ -210,7 +214,7 @@ impl Shard {
     }
 
     /// The next chunk of one subject's messages.
-    fn step_subject(&mut self, id: u32, log: LogId, from: u64, node: &mut Node) -> Step {
+    fn step_subject(&mut self, id: u32, log: LogId, (from, until): (u64, u64), node: &mut Node) -> Step {
         let mut messages = Vec::new();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
@@ -228,7 +232,7 @@ impl Shard {
             self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known, log, node), node);
             return (self.buffer(), messages);
         }
-        let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(read.reached);
+        let reached = cut(&mut messages, self.messages_left(id), until).unwrap_or(read.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = CursorState::Behind(reached);
             cursor.sequence = messages.last().map_or(cursor.sequence, |message| message.sequence);
@@ -250,7 +254,7 @@ impl Shard {
     }
 
     /// The next chunk of a pattern's messages, in feed order.
-    fn step_pattern(&mut self, id: u32, pattern: &Pattern, from: u64, node: &mut Node) -> Step {
+    fn step_pattern(&mut self, id: u32, pattern: &Pattern, (from, until): (u64, u64), node: &mut Node) -> Step {
         let mut frames = self.buffer();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let mut found = Found::default();
@@ -297,7 +301,7 @@ impl Shard {
             }
         }
         frames.private = frames.bytes.len();
-        let reached = cut(&mut messages, self.messages_left(id)).unwrap_or(walk.reached);
+        let reached = cut(&mut messages, self.messages_left(id), until).unwrap_or(walk.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = CursorState::Behind(reached);
             messages.retain(|message| {
@@ -368,11 +372,9 @@ fn starts(parts: &[Part]) -> Vec<u64> {
     starts
 }
 
-/// Cuts messages to the first few; returns the arrival of the last that is left, when some are not.
-fn cut(messages: &mut Vec<Arc<Message>>, count: usize) -> Option<u64> {
-    if messages.len() <= count {
-        return None;
-    }
+/// Cuts messages to the first few, up to an arrival; returns the arrival before the next one, when some are not left.
+fn cut(messages: &mut Vec<Arc<Message>>, count: usize, until: u64) -> Option<u64> {
+    let count = messages.iter().take(count).take_while(|message| message.arrival <= until).count();
     let next = messages.get(count).map(|message| message.arrival - 1);
     messages.truncate(count);
     next

@@ -179,3 +179,97 @@ fn what_polyfills_of_event_sources_add_is_taken() {
     let allowed = text.lines().find(|line| line.starts_with("Access-Control-Allow-Headers")).expect("the field");
     assert!(allowed.contains("Cache-Control"), "{allowed}");
 }
+
+/// Answers one after the other, each from the place of the last, until one is empty; returns what they held.
+fn read_all(world: &mut World, asked: &str, mut place: String) -> Vec<Value> {
+    let mut reader = Reader { place: world.accept(0), bytes: Vec::new() };
+    let mut all = Vec::new();
+    for _ in 0..1_000 {
+        world.bytes(reader.place, get(&format!("/v1/messages?{asked}&last_event_id={place}"), None).as_bytes());
+        let mut answer = None;
+        for _ in 0..1_000 {
+            world.turn(0);
+            answer = reader.next(world);
+            if answer.is_some() {
+                break;
+            }
+        }
+        let (status, next, body) = answer.expect("an answer");
+        assert_eq!(status, 200, "{body}");
+        let items: Vec<Value> = serde_json::from_str(&body).expect("JSON");
+        if items.is_empty() {
+            return all;
+        }
+        all.extend(items);
+        place = next.expect("a place");
+    }
+    panic!("no end after 1,000 answers, the last from {place}");
+}
+
+/// Where requests of these selectors begin while there is nothing.
+fn first_place(world: &mut World, asked: &str) -> String {
+    let mut reader = Reader { place: world.accept(0), bytes: Vec::new() };
+    world.bytes(reader.place, get(&format!("/v1/messages?{asked}"), None).as_bytes());
+    world.turn_all();
+    reader.next(world).expect("an answer").1.expect("a place")
+}
+
+proptest! {
+    #![proptest_config(seeded(64))]
+
+    /// Whatever the limit and the order of messages, each answer goes on from the one before it, and together they hold every message.
+    #[test]
+    fn answers_of_several_subscriptions_come_to_an_end_with_everything(seed in 1u64..u64::MAX, limit in 1usize..9) {
+        let mut random = Random(seed);
+        let selectors = ["subject=/a/0&subject=/a/1", "subject=/a/*&subject=/a/1", "subject=/a/0&subject=/a/1&subject=/a/2"];
+        let asked = format!("{}&limit={limit}", selectors[random.below(3) as usize]);
+        let mut world = World::new(open_settings(), 1, false);
+        let place = first_place(&mut world, &asked);
+        let publisher = world.connect(0);
+        let mut counts = [0u64; 3];
+        for _ in 0..1 + random.below(5) {
+            let subject = random.below(3) as usize;
+            for _ in 0..1 + random.below(30) {
+                let subject = if random.below(4) == 0 { random.below(3) as usize } else { subject };
+                counts[subject] += 1;
+                world.say(publisher, &format!("{{\"publish\":\"/a/{subject}\",\"content\":{}}}", counts[subject]));
+                world.turn(0);
+            }
+        }
+        let all = read_all(&mut world, &asked, place);
+        for (number, &count) in counts.iter().enumerate() {
+            let subject = format!("/a/{number}");
+            if asked.contains(&subject) || asked.contains('*') {
+                let of = all.iter().filter(|one| one["message"] == *subject);
+                let mut got: Vec<u64> = of.filter_map(|one| one["content"].as_u64()).collect();
+                got.sort_unstable();
+                got.dedup();
+                prop_assert_eq!(got, (1..=count).collect::<Vec<_>>());
+            }
+        }
+        let total: u64 = counts.iter().sum();
+        prop_assert!(all.len() as u64 <= total * 3, "{} elements for {} messages", all.len(), total);
+    }
+}
+
+/// The gaps of a pattern's subjects and their snapshots may be more than one step holds: the next answer begins after all of them.
+#[test]
+fn an_answer_of_many_gaps_moves_its_place() {
+    let mut settings = open_settings();
+    settings.limits.log_messages_max = 2;
+    let mut world = World::new(settings, 1, false);
+    let place = first_place(&mut world, "subject=/a/*");
+    let publisher = world.connect(0);
+    let content = "x".repeat(3_000);
+    for number in 0..400 {
+        world.say(publisher, &format!("{{\"publish\":\"/a/{}\",\"content\":\"{content}\"}}", number % 40));
+        world.turn(0);
+    }
+    let all = read_all(&mut world, "subject=/a/*&limit=7", place);
+    let mut heads = std::collections::HashMap::new();
+    for one in all.iter().filter(|one| one.get("message").is_some()) {
+        heads.insert(one["message"].to_string(), one["at"].to_string());
+    }
+    assert_eq!(heads.len(), 40);
+    assert!(heads.values().all(|at| at == "\"7.10\""), "{heads:?}");
+}

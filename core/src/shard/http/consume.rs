@@ -25,6 +25,8 @@ pub(in crate::shard) struct Poll {
     /// Messages among them that count against the limit.
     count: usize,
     limit: usize,
+    /// Up to which arrival its place said that everything was sent; none while a join was under way.
+    began: Option<u64>,
     /// When it is given with what there is (monotonic ms).
     deadline_ms: u64,
     /// The longest element there may be, beyond what one answer holds.
@@ -33,7 +35,7 @@ pub(in crate::shard) struct Poll {
 
 impl Poll {
     pub(super) fn new(limit: usize, deadline_ms: u64, frame_bytes_max: usize) -> Self {
-        Self { body: Vec::new(), count: 0, limit, deadline_ms, frame_bytes_max }
+        Self { body: Vec::new(), count: 0, limit, began: None, deadline_ms, frame_bytes_max }
     }
 }
 
@@ -48,12 +50,57 @@ impl Shard {
         self.poll_mut(socket).is_some_and(|poll| poll.deadline_ms <= now_ms)
     }
 
-    /// Messages that a cursor's connection still takes in this answer.
+    /// The subscriptions of an answer have begun.
+    pub(super) fn begin_poll(&mut self, socket: u32) {
+        let began = self.passed(socket);
+        if let Some(poll) = self.poll_mut(socket) {
+            poll.began = began;
+        }
+    }
+
+    fn poll(&self, socket: u32) -> Option<&Poll> {
+        let connection = self.connections.get(socket).filter(|connection| connection.wire == Wire::Poll)?;
+        connection.details.as_ref()?.exchange.as_ref()?.poll.as_deref()
+    }
+
+    /// Whether an answer's place is after the one where it began. An answer without that would be given again and again.
+    fn has_moved(&self, socket: u32) -> bool {
+        let began = self.poll(socket).and_then(|poll| poll.began);
+        self.passed(socket).is_some_and(|passed| began.is_none_or(|began| passed > began))
+    }
+
+    /// Messages that a cursor's connection still takes in this answer. A full answer takes more, one at a time, until its place moves:
+    /// that place is the hindmost of its subscriptions.
     pub(in crate::shard) fn messages_left(&self, cursor: u32) -> usize {
-        let connection = self.cursors.get(cursor).and_then(|cursor| self.connections.get(cursor.connection));
-        let Some(connection) = connection.filter(|connection| connection.wire == Wire::Poll) else { return usize::MAX };
-        let exchange = connection.details.as_ref().and_then(|details| details.exchange.as_ref());
-        exchange.and_then(|exchange| exchange.poll.as_ref()).map_or(0, |poll| poll.limit.saturating_sub(poll.count))
+        let Some(socket) = self.cursors.get(cursor).map(|cursor| cursor.connection) else { return usize::MAX };
+        if self.connections.get(socket).is_none_or(|connection| connection.wire != Wire::Poll) {
+            return usize::MAX;
+        }
+        let left = self.room(socket);
+        if left == 0 && self.poll(socket).is_some() && !self.has_moved(socket) { 1 } else { left }
+    }
+
+    fn room(&self, socket: u32) -> usize {
+        self.poll(socket).map_or(0, |poll| poll.limit.saturating_sub(poll.count))
+    }
+
+    /// Up to which arrival a cursor behind may read now, so that the subscriptions of one answer advance together, in the order of arrivals.
+    /// None: another one comes first.
+    pub(in crate::shard) fn reads_until(&self, id: u32, from: u64) -> Option<u64> {
+        let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
+        let Some(connection) = connection.filter(|connection| connection.wire == Wire::Poll) else {
+            return Some(u64::MAX);
+        };
+        let (mut other, mut least) = (connection.first_cursor, u64::MAX);
+        while let Some(cursor) = self.cursors.get(other) {
+            if let CursorState::Behind(at) = cursor.stand
+                && other != id
+            {
+                least = least.min(at);
+            }
+            other = cursor.next;
+        }
+        (from <= least).then_some(least.saturating_add(1))
     }
 
     /// Takes frames that were made for an answer under way.
@@ -87,7 +134,7 @@ impl Shard {
                 continue;
             }
             let socket = cursor.connection;
-            if self.messages_left(id) == 0 {
+            if self.room(socket) == 0 {
                 self.tell_dropped(id, 1); // the answer is full, and goes with this turn
                 continue;
             }
@@ -124,6 +171,7 @@ impl Shard {
     pub(in crate::shard) fn serve_poll<O: Outlet>(&mut self, socket: u32, out: &mut O) {
         let is_behind = self.is_behind(socket);
         let is_joining = self.passed(socket).is_none();
+        let has_moved = self.has_moved(socket);
         let now_ms = self.now.mono_ms;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let private = std::mem::take(&mut connection.private);
@@ -135,7 +183,7 @@ impl Shard {
             let refused = http::refuse(Code::BodyTooBig, "this is too much for one answer: take /v1/stream");
             self.leave_poll(socket);
             self.answer_refusal(socket, &refused);
-        } else if !is_joining && (is_full || is_over && !is_behind) {
+        } else if !is_joining && (is_full && has_moved || (is_full || is_over) && !is_behind) {
             self.end_poll(socket);
         } else {
             return;

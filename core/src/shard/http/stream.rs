@@ -89,6 +89,7 @@ impl Shard {
         }
         match wire {
             Wire::Poll => {
+                self.begin_poll(socket);
                 self.polls.insert((deadline_ms, socket));
             }
             // A token that ends soon was granted while there was nothing to say it in.
