@@ -26,6 +26,7 @@ class Born(NamedTuple):
     pid: int
     host: str
     port: int
+    mqtt: tuple[str, int]
 
 
 class Nursery:
@@ -43,7 +44,8 @@ class Nursery:
             pid = int(await self._read("forked "))
             addresses = dict(word.split("=", 1) for word in (await self._read("listening ")).split())
         host, _, port = addresses["client"].rpartition(":")
-        return Born(pid, host, int(port))
+        mqtt_host, _, mqtt_port = addresses["mqtt"].rpartition(":")
+        return Born(pid, host, int(port), (mqtt_host, int(mqtt_port)))
 
     async def _read(self, beginning: str) -> str:
         assert self._process.stdout is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from tests.mqtt.packets import V5, ack, connect, publish, subscribe
 
@@ -44,7 +45,7 @@ class Device:
         self._held: set[int] = set()
         self.is_known = False
         self._last_id = 0
-        self._writer: asyncio.StreamWriter | None = None
+        self._writer: Writable | None = None
         self.moved = asyncio.Event()
         self._later: set[asyncio.Task[None]] = set()
 
@@ -52,8 +53,7 @@ class Device:
         """Connects whenever it is not connected, until it is cancelled."""
         while True:
             try:
-                reader, self._writer = await asyncio.open_connection(*self.address)
-                await self._live(reader)
+                await self._live(await self._open())
             except (ConnectionError, asyncio.IncompleteReadError, OSError):
                 pass
             finally:
@@ -64,6 +64,10 @@ class Device:
                     self._writer.close()
                 self._writer = None
             await asyncio.sleep(RETRY_S)
+
+    async def _open(self) -> Readable:
+        reader, self._writer = await asyncio.open_connection(*self.address)
+        return reader
 
     async def publish(self, topic: str, payload: bytes) -> None:
         """Publishes as soon as the window allows; it is settled later, whatever happens meanwhile."""
@@ -88,13 +92,13 @@ class Device:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(raw)
 
-    async def _live(self, reader: asyncio.StreamReader) -> None:
+    async def _live(self, reader: Readable) -> None:
         properties = b""
         if self.version == V5:
             properties = b"\x11" + (10_000).to_bytes(4) + b"\x21" + self.receive_max.to_bytes(2)
         writer, self._writer = self._writer, None
         assert writer is not None
-        writer.write(connect(self.name, self.version, clean=False, properties=properties))
+        writer.write(connect(self.name, self.version, clean=not self.qos, properties=properties))
         first, body = await _read(reader)
         assert first >> 4 == 2 and body[1] == 0, body.hex(" ")
         self._writer = writer
@@ -141,17 +145,28 @@ class Device:
     def _take_publish(self, first: int, body: bytes) -> None:
         qos, size = first >> 1 & 3, int.from_bytes(body[:2])
         topic, rest = body[2 : 2 + size].decode(), body[2 + size :]
+        assert qos <= self.qos, (topic, qos)
+        if not qos:
+            self._take_at_most_once(first, topic, rest[1 + rest[0] :] if self.version == V5 else rest)
+            return
         packet_id, rest = int.from_bytes(rest[:2]), rest[2:]
         payload = rest[1 + rest[0] :] if self.version == V5 else rest
-        assert 0 < qos <= self.qos, (topic, qos)
         if qos == 2 and packet_id in self._held:
             if not first & 8:
                 self.faults.append(f"{self.name}: identifier {packet_id} was given to another message: {payload!r}")
         else:
-            self.got.append((topic, payload))
+            self._note(first, topic, payload)
         if qos == 2:
             self._held.add(packet_id)
         self._answer(ack(PUBACK if qos == 1 else PUBREC, packet_id))
+
+    def _note(self, first: int, topic: str, payload: bytes) -> None:
+        """A message at QoS 1 or 2 that is not a repeat within its exchange."""
+        self.got.append((topic, payload))
+
+    def _take_at_most_once(self, first: int, topic: str, payload: bytes) -> None:
+        """A message at QoS 0."""
+        self.faults.append(f"{self.name}: {topic} came at QoS 0")
 
     def _answer(self, raw: bytes) -> None:
         if self.slowness_s and self.random.random() < 0.7:
@@ -164,7 +179,21 @@ class Device:
         self._send(raw)
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+class Writable(Protocol):
+    """A connection that is written to."""
+
+    def write(self, data: bytes, /) -> None: ...
+    def is_closing(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Readable(Protocol):
+    """A connection that is read."""
+
+    async def readexactly(self, n: int, /) -> bytes: ...
+
+
+async def _read(reader: Readable) -> tuple[int, bytes]:
     first = (await reader.readexactly(1))[0]
     size = shift = 0
     while True:

@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from tests.faults.nursery import kill, open_nursery
+from tests.mqtt.packets import V3, V5
 from tests.raw_client import raw_client
-from tests.trials.slow import History, SlowReader
+from tests.trials.slow import History
+from tests.trials.slow_client import SlowReader
+from tests.trials.slow_device import GAPS, SlowDevice
 
 TRIAL_S = min(float(os.environ.get("TEST_TRIAL_S", "60")), 600)
 SETTLE_S = 60.0
@@ -32,17 +35,20 @@ SELECTORS: list[tuple[str, dict[str, Any]]] = [
     ("/slow/0", {}),
     ("/slow/**", {}),
 ]
+KINDS = ("websocket", "binary", "sse", "many", "poll")
+TOPICS = ("fast/0", "fast/#", "slow/0", "slow/#")
+Readers = list[SlowReader | SlowDevice]
 
 
 class Publisher:
     """Numbers on all subjects in turn, as JSON of 3 kB."""
 
     def __init__(self, url: str, history: History) -> None:
-        self.url, self.history, self.count = url, history, 0
+        self.url, self.history, self.count, self.is_done = url, history, 0, False
 
     async def run(self) -> None:
         async with raw_client(self.url) as client:
-            while True:
+            while not self.is_done:
                 self.count += 1
                 where = self.count // 2 % SUBJECTS if self.count % 3 else 0
                 subject = f"/{'slow' if self.count % 2 else 'fast'}/{where}"
@@ -52,12 +58,29 @@ class Publisher:
                 await asyncio.sleep(0.004)  # some 200 a second: more than a slow reader takes
 
 
-def find_behind(readers: list[SlowReader]) -> dict[str, int]:
-    counts = {f"{one.view.name} {place}": one.view.count_behind() for place, one in enumerate(readers)}
+def find_behind(readers: Readers) -> dict[str, int]:
+    counts = {f"{one.name} {place}": one.count_behind() for place, one in enumerate(readers)}
     return {name: count for name, count in counts.items() if count}
 
 
-async def settle(readers: list[SlowReader], history: History) -> None:
+def open_readers(client: tuple[str, int], mqtt: tuple[str, int], history: History, random: Random) -> Readers:
+    readers: Readers = [
+        SlowReader(client, kind, selector, options, history, Random(random.random()))
+        for selector, options in SELECTORS
+        for kind in KINDS
+        for _ in range(2)
+        if kind != "poll" or not options  # a poll is not conflated
+    ]
+    for qos in (0, 1, 2):
+        for topic in TOPICS:
+            version = random.choice((V3, V5))
+            name, filters = f"mqtt-{qos}-{version}-{topic[:5]}{len(readers)}", (GAPS, topic)
+            one = Random(random.random())
+            readers.append(SlowDevice(name, mqtt, version, one, qos, filters, history=history))
+    return readers
+
+
+async def settle(readers: Readers, history: History) -> None:
     """Until every reader is at the end of what it listens to."""
     least, loop = sys.maxsize, asyncio.get_running_loop()
     behind: dict[str, int] = {}
@@ -79,24 +102,20 @@ async def test_slow_consumers_of_every_kind_advance_and_get_what_was_published(t
     config.write_text('[patterns."/slow/**"]\nconflate_when_slow = true\n')
     settings = {
         "node.shards": 2,
-        "limits.log_messages_max": 200,
+        "limits.log_messages_max": 40,
         "limits.log_age_ms_max": 3_600_000,  # longer than the trial: what is missing was overrun, and did not expire
         "monitoring.push": "false",
     }
     async with open_nursery() as nursery, asyncio.TaskGroup() as group:
         node = await nursery.start(settings, ("--config", str(config)))
-        history, address = History(), (node.host, node.port)
-        readers = [
-            SlowReader(address, kind, selector, options, history, Random(random.random()))
-            for selector, options in SELECTORS
-            for kind in ("websocket", "sse", "many")
-            for _ in range(2)
-        ]
+        history, mqtt = History(), node.mqtt
+        readers = open_readers((node.host, node.port), mqtt, history, random)
         tasks = [group.create_task(one.run()) for one in readers]
         publisher = Publisher(f"ws://{node.host}:{node.port}", history)
         busy = group.create_task(publisher.run())
         await asyncio.sleep(TRIAL_S)
-        busy.cancel()
+        publisher.is_done = True
+        await busy  # what the node has is what the history has
         for reader in readers:
             reader.is_slow = False
         try:
@@ -105,5 +124,5 @@ async def test_slow_consumers_of_every_kind_advance_and_get_what_was_published(t
             for task in tasks:
                 task.cancel()
             kill(node)
-    faults = [fault for reader in readers for fault in reader.view.faults]
+    faults = [fault for reader in readers for fault in reader.check()]
     assert not faults, "\n".join(faults[:20])
