@@ -189,6 +189,8 @@ pub struct Limits {
     pub mqtt_owed_node_bytes_max: usize,
     /// MQTT: persistent sessions, of connected and disconnected clients; beyond it a CONNECT that asks for one is refused. 0: none is kept.
     pub mqtt_sessions_max: usize,
+    /// MQTT: memory of the wills of all clients, connected or not; beyond it a CONNECT with a will is refused (0x97; 3.1.1: 3). 0: none is accepted.
+    pub mqtt_wills_bytes_max: usize,
     /// MQTT: longest session expiry; a client that asks for more receives this value in CONNACK.
     pub mqtt_session_ms_max: u64,
     /// MQTT 5: longest keep alive; a client that asks for more, or for none, receives this value in CONNACK (Server Keep Alive).
@@ -276,6 +278,7 @@ impl Default for Limits {
             mqtt_owed_bytes_max: 67_108_864,
             mqtt_owed_node_bytes_max: 0,
             mqtt_sessions_max: 1_000_000,
+            mqtt_wills_bytes_max: 268_435_456,
             mqtt_session_ms_max: 604_800_000,
             mqtt_keep_alive_ms_max: 3_600_000,
         }

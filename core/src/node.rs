@@ -91,6 +91,7 @@ pub struct Node {
     skipped: u64,
     groups: mqtt::Groups,
     due_wills: Vec<Will>,
+    wills: Arc<mqtt::WillTable>,
     /// Whose wills of an earlier run are withheld.
     revoked: crate::holder::RevokedNames,
     /// What revocations have ended.
@@ -152,6 +153,7 @@ impl Node {
             skipped: 0,
             groups: mqtt::Groups::default(),
             due_wills: Vec::new(),
+            wills: Arc::default(),
             revoked: crate::holder::RevokedNames::new(&settings.revoked),
             ended: mqtt::Ended::default(),
             asking: names::Owner::default(),

@@ -45,6 +45,8 @@ pub struct Totals {
     pub owed_skips: u64,
     /// MQTT sessions that have a place, of clients that are connected or away.
     pub mqtt_sessions: u64,
+    /// Of the wills of clients that arrive, are connected, or left a will that is not due yet.
+    pub mqtt_wills_bytes: u64,
     pub keys: u64,
     pub publishers: u64,
     pub index_entries: u64,
@@ -81,6 +83,7 @@ impl Node {
             holders: self.holders.len() as u64,
             owed_skips: self.holders.skips(),
             mqtt_sessions: self.clients.promised() as u64,
+            mqtt_wills_bytes: self.wills.bytes() as u64,
             keys: self.keys.len() as u64,
             publishers: self.publishers.len() as u64,
             index_entries: self.index.len() as u64,

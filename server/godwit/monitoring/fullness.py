@@ -17,6 +17,7 @@ USED_BY_NODE = {
     "snapshots_bytes_max": "snapshot_bytes",
     "idempotency_keys_max": "keys",
     "mqtt_sessions_max": "mqtt_sessions",
+    "mqtt_wills_bytes_max": "mqtt_wills_bytes",
     "feed_entries_max": "feed_entries",
     "feed_bytes_max": "feed_bytes",
     "index_entries_max": "index_entries",
@@ -26,7 +27,14 @@ USED_BY_ALL_SHARDS = {"connections_max": "connections", "partial_bytes_max": "he
 USED_BY_A_SHARD = {"windows_bytes_max": "window_bytes", "streams_per_shard_max": "streams"}
 """The fullest shard's, since the limit is each one's."""
 
-SHARED = ("connections_max", "subjects_max", "mqtt_sessions_max", "idempotency_keys_max", "streams_per_shard_max")
+SHARED = (
+    "connections_max",
+    "subjects_max",
+    "mqtt_sessions_max",
+    "mqtt_wills_bytes_max",
+    "idempotency_keys_max",
+    "streams_per_shard_max",
+)
 NEARLY_FULL, ROOM_AGAIN = 0.8, 0.7
 """Of the limit: a table between the two is as it was."""
 

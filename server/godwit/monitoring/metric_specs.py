@@ -135,6 +135,7 @@ NODE = (
         "sessions",
         "MQTT sessions that outlive their connection, of connected and disconnected clients.",
     ),
+    _gauge("mqtt_wills_bytes", "bytes", "Memory of the wills of MQTT clients, connected or not."),
     _gauge("keys", "keys", "Idempotency keys remembered."),
     _gauge("index_entries", "arrivals", "Arrivals remembered for resume tokens."),
     _gauge("feed_entries", "messages", "Messages that the slowest shard has not read yet."),

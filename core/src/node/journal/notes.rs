@@ -115,7 +115,7 @@ impl Node {
             return self.restore_group(group, text);
         }
         if let Some(id) = name.strip_prefix(WILL) {
-            let pending = Self::restore_will(id, text);
+            let pending = self.restore_will(id, text);
             let is_back = pending.is_some();
             if let Some(restoring) = &mut self.restoring {
                 restoring.wills.extend(pending);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::super::Node;
 use super::super::listeners::bit;
-use super::Client;
+use super::{Client, PendingWill};
 use crate::position::Now;
 use crate::report::ConnectionId;
 
@@ -34,8 +34,8 @@ impl Node {
         for (id, owner) in gone {
             self.release(&id, owner, None, None, 0, now);
         }
-        for pending in wills.into_iter().filter_map(|(id, text)| Self::restore_will(&id, &text.0)) {
-            self.settle_will(pending, now);
+        for (id, will) in wills {
+            self.settle_will(PendingWill { id, due_ms: 0, will: will.orphan() }, now);
         }
     }
 }

@@ -88,10 +88,10 @@ impl Node {
         let (will, expires_ms) = (client.will.take(), client.expires_ms);
         let serial = client.serial;
         self.end_hold(stale);
-        if let Some(lost) = lost.and_then(|text| Self::restore_will(id, &text.0)) {
+        if let Some(lost) = lost {
             self.note_will(id, None);
             // Nothing of its session is left in this run, so that its delay is over, too.
-            self.end_with_will(lost.will);
+            self.end_with_will(lost.orphan());
         }
         if is_clean {
             self.note_session(id, None, 0, 0);

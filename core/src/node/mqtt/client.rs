@@ -22,17 +22,13 @@ pub(super) struct Client {
     pub(super) will: Option<Box<(u64, Will)>>,
     /// What it holds while it is connected, or until it has its place again.
     pub(super) hold: Option<Box<holds::Hold>>,
-    /// Its will while it is connected, as a note writes it: its shard may give up.
-    pub(super) connected_will: Option<Box<WillText>>,
+    /// Its will while it is connected.
+    pub(super) connected_will: Option<Box<Will>>,
     /// The journal's notes hold its session, and its will.
     pub(super) has_note: bool,
     pub(super) has_will_note: bool,
     is_connected: bool,
 }
-
-/// A will as a note writes it.
-#[derive(Debug)]
-pub(super) struct WillText(pub(super) Box<str>);
 
 impl Client {
     pub(super) fn owner(&self) -> Option<ConnectionId> {

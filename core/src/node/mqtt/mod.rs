@@ -10,6 +10,7 @@ mod group_notes;
 mod groups;
 mod holders;
 mod holds;
+mod in_flight;
 mod inherited;
 mod node_bound;
 mod owed;
@@ -17,6 +18,7 @@ mod packets;
 mod promised;
 mod revoked;
 mod saved;
+mod will_table;
 mod willed;
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +29,6 @@ use super::listeners::bit;
 use super::names::Owner;
 use crate::codes::Code;
 use crate::holder::Holder;
-use crate::message::{LogId, Message};
 use crate::position::Now;
 use crate::report::ConnectionId;
 
@@ -38,6 +39,7 @@ pub use groups::Portion;
 pub(super) use groups::{GROUP, Groups};
 pub(super) use holders::Holders;
 pub use holders::Overdue;
+pub use in_flight::InFlight;
 pub use inherited::{Inherited, Sender};
 pub use owed::Missed;
 pub(super) use owed::Owed;
@@ -46,6 +48,7 @@ pub use packets::Received;
 use promised::Promises;
 pub use revoked::Ended;
 pub(super) use saved::{Pending, SESSION};
+pub(super) use will_table::WillTable;
 pub use willed::{Came, Will};
 pub(super) use willed::{PendingWill, WILL};
 
@@ -79,52 +82,6 @@ pub struct KeptSubscription {
     /// What it has to do with others of its client that sent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Inherited>,
-}
-
-/// A packet to a client that it has not settled.
-#[derive(Clone, Debug)]
-pub struct InFlight {
-    pub packet_id: u16,
-    pub flags: u8,
-    pub log: LogId,
-    pub sequence: u64,
-    pub subscription_id: u32,
-    /// The group that it was dealt by; 0 none.
-    pub group: u32,
-    pub arrival: u64,
-    /// Its message, once the session is away or the client takes its time: it is no longer the log's alone.
-    pub message: Option<Arc<Message>>,
-}
-
-impl InFlight {
-    /// The client has taken a message of QoS 2: only its release is still to be settled.
-    pub const RELEASED: u8 = 1;
-    /// It was sent as a retained message.
-    pub const RETAINED: u8 = 2;
-    /// QoS 2; else 1.
-    pub const EXACTLY_ONCE: u8 = 4;
-    /// Its message is not sent again: the client may not have it, or it is gone. Its identifier stays taken until the client settles it.
-    pub const WITHDRAWN: u8 = 8;
-    /// QoS 2, and its subject promises the disk: what the client is sent of it is on the disk first.
-    pub const ON_DISK: u8 = 16;
-    /// It was sent as what its subject retained, which may be made of several messages.
-    pub const STATE: u8 = 32;
-
-    #[must_use]
-    pub const fn is_released(&self) -> bool {
-        self.flags & Self::RELEASED != 0
-    }
-
-    #[must_use]
-    pub const fn is_withdrawn(&self) -> bool {
-        self.flags & Self::WITHDRAWN != 0
-    }
-
-    /// Whether its message may still have to be sent again.
-    #[must_use]
-    pub const fn needs_message(&self) -> bool {
-        self.flags & (Self::RELEASED | Self::WITHDRAWN) == 0
-    }
 }
 
 /// What is kept of a client that is away.
@@ -353,18 +310,5 @@ impl Node {
             }
         }
         true
-    }
-
-    /// A packet holds its message itself from now on, if that is still kept.
-    pub fn pin(&self, packet: &mut InFlight) {
-        if packet.message.is_none() && !packet.is_released() {
-            packet.message = self.message(packet.log, packet.sequence).cloned();
-        }
-    }
-
-    /// A message by where it stands, if it is still kept: in its log, or as what its subject retains.
-    pub fn message(&self, log: LogId, sequence: u64) -> Option<&Arc<Message>> {
-        let log = self.names.get(log)?;
-        log.get(sequence).or_else(|| log.latest.last().filter(|last| last.sequence == sequence))
     }
 }

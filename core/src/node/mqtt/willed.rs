@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Node;
 use super::NOBODY;
-use super::client::WillText;
 use super::saved::SavedHolder;
+use super::will_table::WillPlace;
 use crate::command::Ack;
 use crate::message::{Draft, FromMqtt, Kind};
 use crate::mqtt::Qos;
@@ -39,6 +39,27 @@ pub struct Will {
     /// The name of its client's token, where that has one.
     pub token: Option<Arc<str>>,
     pub delay_ms: u64,
+    /// What it takes of `mqtt_wills_bytes_max`; none: it is not counted yet.
+    pub place: Option<WillPlace>,
+}
+
+impl Will {
+    /// The memory that it takes.
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.subject.len() + self.draft.bytes.len()
+    }
+
+    /// The shard of its client gave up: its rights were judged when the client came, and nobody knows of later ones.
+    pub(super) fn orphan(mut self) -> Self {
+        (self.rights, self.is_answered) = (rights_to(&self.subject), true);
+        self
+    }
+}
+
+/// The right to publish to one subject.
+fn rights_to(subject: &str) -> Arc<Rights> {
+    let (pattern, actions, verdict) = (subject.to_owned(), "publish".to_owned(), "allow".to_owned());
+    Arc::new(Rights::compile(&[RuleSettings { pattern, actions, verdict }]).unwrap_or_default())
 }
 
 /// How a client came.
@@ -81,8 +102,8 @@ struct Willed {
 /// A will that is coming back, until the logs have.
 #[derive(Debug)]
 pub(in crate::node) struct PendingWill {
-    id: Arc<str>,
-    due_ms: u64,
+    pub(super) id: Arc<str>,
+    pub(super) due_ms: u64,
     pub(super) will: Will,
 }
 
@@ -115,11 +136,6 @@ impl Willed {
         if bytes.len() < length.saturating_add(self.fields_bytes as usize) {
             return None;
         }
-        let rule = RuleSettings {
-            pattern: self.subject.to_string(),
-            actions: "publish".to_owned(),
-            verdict: "allow".to_owned(),
-        };
         let publisher = 0; // nobody's: its client comes as another
         let draft = Draft {
             subject: 0..0,
@@ -142,7 +158,7 @@ impl Willed {
             connection: NOBODY,
         };
         Some(Will {
-            rights: Arc::new(Rights::compile(&[rule]).ok()?),
+            rights: rights_to(&self.subject),
             came: self.came,
             voucher: self.voucher.into(),
             is_answered: true,
@@ -150,42 +166,49 @@ impl Willed {
             subject: self.subject,
             delay_ms: self.delay_ms,
             draft,
+            place: None,
         })
     }
 }
 
 impl Node {
     /// A client has come, with this will.
-    pub fn save_will(&mut self, id: &str, connection: ConnectionId, will: &Will) {
+    pub fn save_will(&mut self, id: &str, connection: ConnectionId, will: Will) {
         if self.clients.by_id.get(id).is_some_and(|client| client.owner() == Some(connection)) {
-            self.note_will(id, Some((will, 0)));
+            self.note_will(id, Some((&will, 0)));
+            if let Some(client) = self.clients.by_id.get_mut(id) {
+                client.connected_will = Some(Box::new(will));
+            }
         }
+    }
+
+    /// The will of a connection that ends.
+    pub fn take_will(&mut self, id: &str, connection: ConnectionId) -> Option<Will> {
+        let client = self.clients.by_id.get_mut(id).filter(|client| client.owner() == Some(connection))?;
+        client.connected_will.take().map(|will| *will)
     }
 
     /// Writes down a will and when it is due, or that there is none any more.
     pub(super) fn note_will(&mut self, id: &str, will: Option<(&Will, u64)>) {
         let Some(client) = self.clients.by_id.get_mut(id) else { return };
         client.connected_will = None;
-        let is_connected = matches!(will, Some((_, 0)));
-        if self.journal.is_none() && !is_connected {
-            return;
-        }
-        let had_note = std::mem::replace(&mut client.has_will_note, will.is_some() && self.journal.is_some());
+        let Some(journal) = self.journal.as_mut() else { return };
+        let had_note = std::mem::replace(&mut client.has_will_note, will.is_some());
         let willed = will.and_then(|(will, due_ms)| Willed::of(will, due_ms));
         let text = willed.and_then(|willed| serde_json::to_string(&willed).ok());
-        if is_connected {
-            client.connected_will = text.as_deref().map(|text| Box::new(WillText(text.into())));
-        }
-        if let Some(journal) = self.journal.as_mut().filter(|_| had_note || text.is_some()) {
+        if had_note || text.is_some() {
             journal.note(format!("{WILL}{id}"), text);
         }
     }
 
     /// A will of an earlier run. None: it is none.
-    pub(in crate::node) fn restore_will(id: &str, text: &str) -> Option<PendingWill> {
+    pub(in crate::node) fn restore_will(&self, id: &str, text: &str) -> Option<PendingWill> {
         let willed: Willed = serde_json::from_str(text).ok()?;
         let due_ms = willed.due_ms;
-        Some(PendingWill { id: Arc::from(id), due_ms, will: willed.read()? })
+        let mut will = willed.read()?;
+        let owner = self.owner_of(&will.draft.holder, will.draft.origin);
+        self.place_kept_will(&mut will, owner);
+        Some(PendingWill { id: Arc::from(id), due_ms, will })
     }
 
     /// The sessions are back: a will waits for its delay where its client's session is among them, and is due now elsewhere.

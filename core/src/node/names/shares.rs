@@ -20,7 +20,7 @@ pub(crate) fn is_within(held: usize, len: usize, max: usize) -> bool {
 
 /// How many places each holder has.
 #[derive(Debug, Default)]
-pub(crate) struct Shares(HashMap<Owner, u32>);
+pub(crate) struct Shares(HashMap<Owner, u64>);
 
 impl Shares {
     /// Whether a holder may have one more place of `max`, of which `len` are taken.
@@ -30,14 +30,23 @@ impl Shares {
     }
 
     pub(crate) fn add(&mut self, owner: Owner) {
-        if owner != Owner::default() {
-            *self.0.entry(owner).or_default() += 1;
-        }
+        self.add_many(owner, 1);
     }
 
     pub(crate) fn remove(&mut self, owner: Owner) {
+        self.remove_many(owner, 1);
+    }
+
+    /// Where places are of unequal size: so many units of one.
+    pub(crate) fn add_many(&mut self, owner: Owner, units: u64) {
+        if owner != Owner::default() {
+            *self.0.entry(owner).or_default() += units;
+        }
+    }
+
+    pub(crate) fn remove_many(&mut self, owner: Owner, units: u64) {
         if let Some(count) = self.0.get_mut(&owner) {
-            *count -= 1;
+            *count = count.saturating_sub(units);
             if *count == 0 {
                 self.0.remove(&owner);
             }

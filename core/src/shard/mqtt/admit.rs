@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::arrive::Arriving;
 use super::inbound::reason_of;
 use super::share::Share;
 use crate::codes::Code;
@@ -79,9 +80,12 @@ impl Shard {
         Ok(None)
     }
 
+    pub(super) fn arriving(&mut self, socket: u32) -> Option<&mut Arriving> {
+        self.connections.get_mut(socket)?.mqtt.as_mut()?.arriving.as_deref_mut()
+    }
+
     fn answers(&mut self, socket: u32) -> Option<&mut SessionAnswers> {
-        let arriving = self.connections.get_mut(socket)?.mqtt.as_mut()?.arriving.as_mut()?;
-        Some(&mut arriving.answers)
+        self.arriving(socket).map(|arriving| &mut arriving.answers)
     }
 
     /// Whether a session's subscription would be granted to this connection now.

@@ -41,7 +41,7 @@ impl Arriving {
 
 impl Shard {
     pub(super) fn arrive_client(&mut self, socket: u32, connect: &Connect<'_>) -> Result<Step, Fault> {
-        let connection_id = self.connection_id(socket);
+        let (connection_id, origin) = (self.connection_id(socket), self.origin(socket));
         let limits = &self.settings.limits;
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
         let Some(mqtt) = connection.mqtt.as_mut() else { return Ok(Step::Done) };
@@ -77,7 +77,10 @@ impl Shard {
         let keep_alive_s = if is_endless { keep_alive_max_s } else { connect.keep_alive_s };
         mqtt.silence_ms_max = u32::from(keep_alive_s) * 1500;
         let will = connect.will.as_ref().filter(|will| !is_bridge_state(will.topic));
-        let will = will.map(|will| make_will(will, &self.settings.limits)).transpose()?;
+        let mut will = will.map(|will| make_will(will, &self.settings.limits)).transpose()?;
+        if let Some(will) = &mut will {
+            lock(&self.node).place_will(will, origin).map_err(too_many_wills)?;
+        }
         mqtt.arriving = Some(Box::new(Arriving {
             is_clean: connect.is_clean,
             session_ms,
@@ -177,7 +180,11 @@ impl Shard {
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
             mqtt.client_key = (*id != *mqtt.client_id).then(|| Box::new(Arc::clone(&id)));
         }
-        let place = keeps_session.then(|| node.owner_of(&holder, self.origin(socket)));
+        let owner = node.owner_of(&holder, self.origin(socket));
+        if let Some(will) = self.arriving(socket).and_then(|arriving| arriving.will.as_mut()) {
+            node.move_will(will, owner).map_err(too_many_wills)?;
+        }
+        let place = keeps_session.then_some(owner);
         let claimed = match node.claim(&id, &holder, connection_id, is_clean, place) {
             Claim::Foreign => Err(Fault::new(Reason::CLIENT_ID_INVALID, "this client identifier is somebody else's")),
             Claim::Full(code) => {
@@ -203,25 +210,12 @@ impl Shard {
         let (receive_max, alias_max) =
             (self.settings.limits.mqtt_receive_max as u16, self.settings.limits.mqtt_aliases_max as u16);
         let packet_bytes_max = self.settings.limits.message_bytes_max as u32;
-        let origin = self.origin(socket);
-        let came = self.came(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let Some(arriving) = mqtt.arriving.take() else { return };
         mqtt.serial = serial;
         mqtt.session_ms = arriving.session_ms;
         mqtt.stage = Stage::Open;
-        if let Some(access) = &connection.access {
-            mqtt.will = arriving.will.map(|mut will| {
-                let selector = Selector::Subject(will.subject.clone());
-                will.is_answered = access.rights.leaves_open(Action::Publish, &selector);
-                will.token = access.token.clone();
-                (will.came, will.voucher) = (came, access.voucher());
-                will.draft.holder = Arc::clone(&access.holder);
-                will.draft.origin = if access.is_anonymous { origin } else { 0 };
-                Box::new(will)
-            });
-        }
         let missed = restored.as_ref().map(|restored| restored.missed.text()).unwrap_or_default();
         let said = Connack {
             missed: &missed,
@@ -242,6 +236,9 @@ impl Shard {
             return self.finish(socket, u16::from(Reason::PACKET_TOO_LARGE.0), "");
         }
         let is_hasty = mqtt.is_hasty();
+        if let Some(will) = arriving.will {
+            self.save_will(socket, will);
+        }
         self.make_ready(socket);
         if is_hasty {
             self.hasty.push(socket);
@@ -252,7 +249,6 @@ impl Shard {
         }
         self.hold_stands(socket);
         self.save_session(socket);
-        self.save_will(socket);
     }
 
     /// The client that this connection waited for has gone, or must go itself.
@@ -305,6 +301,14 @@ fn check_client_id(connect: &Connect<'_>) -> Result<(), Fault> {
     if id.len() > CLIENT_BYTES_MAX || id.contains(is_odd) { Err(refused) } else { Ok(()) }
 }
 
+fn too_many_wills(code: Code) -> Fault {
+    let text = match code {
+        Code::ShareExceeded => "this client's holder, or its address, has its share of limits.mqtt_wills_bytes_max",
+        _ => "the will would exceed limits.mqtt_wills_bytes_max with those that are held",
+    };
+    Fault::of(code, Reason::QUOTA, text)
+}
+
 fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<Will, Fault> {
     let subject = subject_of(packet.topic);
     if !subject::is_own(&subject) {
@@ -324,6 +328,7 @@ fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<
         is_answered: true,
         token: None,
         delay_ms,
+        place: None,
     };
     Ok(will)
 }
@@ -350,7 +355,7 @@ impl Mqtt {
         if is_identity {
             self.session_ms = 0;
         }
-        (has_session, self.will.take().is_some())
+        (has_session, std::mem::take(&mut self.has_will))
     }
 
     /// What the node keeps its client under.

@@ -25,7 +25,7 @@ impl Shard {
             mqtt.session_ms = (u64::from(seconds) * 1000).min(session_ms_max);
         }
         if packet.reason == Reason::SUCCESS {
-            mqtt.will = None;
+            mqtt.has_will = false;
         }
         self.finish(socket, u16::from(packet.reason.0), packet.said);
         Ok(Step::Done)

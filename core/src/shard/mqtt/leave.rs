@@ -22,17 +22,15 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(mqtt) = connection.mqtt.as_mut() else { return };
         let stage = std::mem::replace(&mut mqtt.stage, Stage::Left);
+        mqtt.arriving = None; // with a will that was not taken: the peer may be slow to close
         let client_key = Arc::clone(mqtt.client_key());
         match stage {
             Stage::Fresh | Stage::Left => return,
             Stage::Arriving => return lock(&self.node).stop_waiting(&client_key, connection_id),
             Stage::Open => {}
         }
-        let (mut will, session_ms) = (mqtt.will.take().map(|will| *will), mqtt.session_ms);
-        if let (Some(will), Some(access)) = (&mut will, &connection.access) {
-            // It is judged by what its client may do at the end, not by what it might when it came.
-            (will.rights, will.voucher) = (Arc::clone(&access.rights), access.voucher());
-        }
+        let (has_will, session_ms) = (std::mem::take(&mut mqtt.has_will), mqtt.session_ms);
+        let access = connection.access.clone();
         let (mut in_flight, last_packet_id) = std::mem::take(&mut mqtt.flight).keep();
         let received = std::mem::take(&mut mqtt.received);
         let (gaps, notices) = mqtt.notified();
@@ -56,6 +54,11 @@ impl Shard {
                 is_restored: false,
             }
         });
+        let mut will = node.take_will(&client_key, connection_id).filter(|_| has_will);
+        if let (Some(will), Some(access)) = (&mut will, &access) {
+            // It is judged by what its client may do at the end, not by what it might when it came.
+            (will.rights, will.voucher) = (Arc::clone(&access.rights), access.voucher());
+        }
         node.release(&client_key, connection_id, kept, will, session_ms, self.now);
         let wills = node.take_wills();
         self.wakes |= node.take_wakes();

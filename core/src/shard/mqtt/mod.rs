@@ -28,7 +28,7 @@ use std::sync::Arc;
 use crate::codes::Code;
 use crate::message::LogId;
 use crate::mqtt::{Version, Writer};
-use crate::node::{Received, Will};
+use crate::node::Received;
 
 pub(super) use deliver::{put_parts, put_shared};
 use flight::Flight;
@@ -78,7 +78,6 @@ pub(super) struct Mqtt {
     flight: Flight,
     /// Publishes of QoS 2 received and not yet released, ascending.
     received: Vec<Received>,
-    will: Option<Box<Will>>,
     overlaps: Option<Box<overlap::Overlaps>>,
     arriving: Option<Box<arrive::Arriving>>,
     rare: Option<Box<Rare>>,
@@ -94,6 +93,8 @@ pub(super) struct Mqtt {
     is_bridge: bool,
     /// It is a member of a group.
     is_sharing: bool,
+    /// The node holds its will, which is published unless it leaves in order.
+    has_will: bool,
     wants_problems: bool,
     /// Stands for what the journal's notes hold of its session; 0 nothing.
     saved: u64,
@@ -141,7 +142,6 @@ impl Mqtt {
             unanswered: 0,
             flight: Flight::default(),
             received: Vec::new(),
-            will: None,
             overlaps: None,
             arriving: None,
             rare: None,
@@ -151,6 +151,7 @@ impl Mqtt {
             unkept: None,
             is_bridge: false,
             is_sharing: false,
+            has_will: false,
             wants_problems: true,
             saved: 0,
             held_state: 0,
@@ -206,6 +207,6 @@ impl Mqtt {
 mod tests {
     #[test]
     fn what_an_idle_connection_keeps_of_mqtt_is_small() {
-        assert!(size_of::<super::Mqtt>() <= 216, "{}", size_of::<super::Mqtt>());
+        assert!(size_of::<super::Mqtt>() <= 208, "{}", size_of::<super::Mqtt>());
     }
 }

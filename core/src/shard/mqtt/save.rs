@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::Stage;
 use crate::cursor::NONE;
-use crate::node::Kept;
+use crate::node::{Kept, Will};
+use crate::rights::Action;
 use crate::shard::{Shard, lock};
+use crate::subject::Selector;
 
 /// The place of an idle client is noted again when it is an eighth of the node's index old.
 const SHARE: u64 = 8;
@@ -44,14 +46,18 @@ impl Shard {
         node.save_client(&id, connection_id, Some(&kept), session_ms);
     }
 
-    /// Notes the will of a client that has come.
-    pub(super) fn save_will(&self, socket: u32) {
-        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        if let Some(mqtt) = mqtt
-            && let Some(will) = &mqtt.will
-        {
-            lock(&self.node).save_will(mqtt.client_key(), self.connection_id(socket), will);
-        }
+    /// Gives the node the will of a client that has come.
+    pub(super) fn save_will(&mut self, socket: u32, mut will: Will) {
+        let (origin, came, connection_id) = (self.origin(socket), self.came(socket), self.connection_id(socket));
+        let Some(connection) = self.connections.get_mut(socket) else { return };
+        let (Some(mqtt), Some(access)) = (connection.mqtt.as_mut(), &connection.access) else { return };
+        will.is_answered = access.rights.leaves_open(Action::Publish, &Selector::Subject(will.subject.clone()));
+        will.token = access.token.clone();
+        (will.came, will.voucher) = (came, access.voucher());
+        will.draft.holder = Arc::clone(&access.holder);
+        will.draft.origin = if access.is_anonymous { origin } else { 0 };
+        mqtt.has_will = true;
+        lock(&self.node).save_will(mqtt.client_key(), connection_id, will);
     }
 
     /// A number that is another when the session is.
