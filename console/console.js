@@ -1,7 +1,7 @@
 // The console: which page is shown, the node's condition above it, and what happens when the node is gone. Plain modules, no
 // build step, nothing loaded from elsewhere.
 
-import { ask, Refused } from "./admin.js";
+import { ask } from "./admin.js";
 import { beginAtTop, find, makeIcon, markStale, nowMs, onPlace, readPlace, setTitle } from "./browser.js";
 import { element, say } from "./element.js";
 import { duration } from "./format.js";
@@ -10,6 +10,7 @@ import { showBanner, showCondition } from "./parts/condition.js";
 import { permit } from "./parts/hints.js";
 import { askForToken } from "./parts/token.js";
 import { addThemeSwitch } from "./parts/theme.js";
+import { Refused } from "./refusals.js";
 import { Configuration } from "./pages/configuration.js";
 import { Connection } from "./pages/connection.js";
 import { Connections } from "./pages/connections.js";
