@@ -45,7 +45,7 @@ pub struct Totals {
     pub owed_skips: u64,
     /// MQTT sessions that have a place, of clients that are connected or away.
     pub mqtt_sessions: u64,
-    /// Of the wills of clients that arrive, are connected, or left a will that is not due yet.
+    /// Bytes of the wills of clients that arrive, are connected, or left a will that is not due yet.
     pub mqtt_wills_bytes: u64,
     pub keys: u64,
     pub publishers: u64,

@@ -86,7 +86,7 @@ fn a_purge_takes_what_the_file_has() {
 #[test]
 fn a_snapshot_beyond_the_rows_of_a_run_that_was_killed_is_older_than_the_next_run_s() {
     let run = |run, began, last| PastRun { run: RUN + run, epoch: 7 + run, epoch_end: 8 + run, began, last };
-    // Of the first run the rows up to 3 are there.
+    // The rows of the first run up to 3 are there.
     let cases = [
         (9, None, Some(5), Some("2")),
         (9, None, None, Some("1")),

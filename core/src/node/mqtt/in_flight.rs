@@ -1,4 +1,4 @@
-//! Packets to MQTT clients that are not settled. Owns when a packet holds its message itself: the log may let go of it meanwhile.
+//! Packets to MQTT clients that are not settled. Decides when a packet holds its message itself, because the log may evict it meanwhile.
 use std::sync::Arc;
 
 use crate::message::{LogId, Message};

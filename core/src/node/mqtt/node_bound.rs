@@ -15,7 +15,7 @@ enum Owner {
 }
 
 impl Owner {
-    /// The tenant whose share comes first; none where there is none.
+    /// The tenant whose share comes first, if any.
     fn tenant(&self) -> Option<Arc<str>> {
         let tenant = match self {
             Self::Client(holder) => Some(&holder.tenant),

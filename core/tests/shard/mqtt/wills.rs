@@ -184,7 +184,7 @@ fn a_shard_that_gave_up_leaves_nothing_of_a_client_without_a_session_that_had_a_
     assert_eq!(node.take_notes()["will c"], None);
 }
 
-/// Whoever claims an identifier finds wills that are due, and others' among them.
+/// A client that claims an identifier finds wills that are due, among them those of other clients.
 #[test]
 fn a_client_that_is_refused_takes_nobodys_will_with_it() {
     let mut world = new_world(0);

@@ -58,7 +58,7 @@ class Renderer:
         return sorted({name for result in results for name in _take(result, "variables")})
 
     async def compile_mjml(self, text: str) -> str:
-        """The HTML of an MJML document; raises RenderFailed where it is none, or includes another."""
+        """The HTML of an MJML document; raises RenderFailed if the text is not MJML or includes another file."""
         [result] = await self._ask("mjml", [Source(text)], {})
         return str(_take(result, "text"))
 

@@ -43,7 +43,7 @@ class FanoutStore(Protocol):
         """
 
     async def put_off(self, rows: Sequence[PutOff]) -> None:
-        """Queued deliveries that the worker lets go of: they are due again at their times."""
+        """Releases queued deliveries from this worker: they are due again at their times."""
 
     async def claim_due(
         self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]
