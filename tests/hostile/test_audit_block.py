@@ -23,7 +23,7 @@ class Slow(Audit):
 
     def __init__(self) -> None:
         self.contents: list[bytes] = []
-        self.lost_messages = self.arrivals = self.departures = 0
+        self.lost_messages = self.lost_others = self.arrivals = self.departures = 0
 
     async def take(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -33,6 +33,8 @@ class Slow(Audit):
                     self.contents.append(content)
                 case LostEvent(kind="message"):
                     self.lost_messages += event.count
+                case LostEvent():
+                    self.lost_others += event.count
                 case AccessEvent(what="connected"):
                     self.arrivals += 1
                 case AccessEvent(what="disconnected"):
@@ -82,10 +84,11 @@ async def test_no_accepted_message_is_missing_while_others_come_and_go(
         for _ in range(GUESTS):
             await come_and_go(f"ws://{node.client}")
         await publishing
-        await until(lambda: slow.departures >= GUESTS)
+        # only messages are waited for: with a small queue an arrival or departure may be lost, and is reported
+        await until(lambda: slow.departures + slow.lost_others >= GUESTS)
         await node.node.audits.stop()
     assert sorted(map(int, slow.contents)) == list(range(MESSAGES))
-    assert slow.lost_messages == 0 and slow.arrivals >= GUESTS
+    assert slow.lost_messages == 0 and slow.arrivals + slow.lost_others >= GUESTS
 
 
 async def test_long_messages_of_many_publishers_at_once_are_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
