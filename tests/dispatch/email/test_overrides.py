@@ -14,7 +14,7 @@ import dkim
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from godwit.dispatch.channels.email.message import make_message
+from godwit.dispatch.channels.email.message import make_draft, make_message
 from godwit.dispatch.channels.letter import REMEMBERED_BYTES_MAX, Letter, Letters
 from godwit.dispatch.model import DeliveryKey, Shipment, Target
 from tests.dispatch.conftest import Running
@@ -114,6 +114,26 @@ def test_a_file_keeps_its_name(name: str) -> None:
     [attached] = email.message_from_bytes(raw, policy=email.policy.default).iter_attachments()
     assert attached.get_filename() == name and attached.get_payload(decode=True) == base64.b64decode(FILE)
     assert max(map(len, raw.split(b"\r\n"))) <= 998
+
+
+def test_the_emails_of_a_letter_share_what_does_not_name_a_receiver() -> None:
+    letter = Letter(
+        "n", 0, b'{"title": "x", "body": "=_0_ --=_0_"}', json.dumps({"attachments": OWN["attachments"]}).encode()
+    )
+    read = []
+    misses = make_draft.cache_info().misses
+    for rid in range(3):
+        target = Target(rid, 3, "ann", f"ann{rid}@example.com")
+        raw = make_message(Shipment(DeliveryKey(1, rid, "email", 3), "t", target, 1, 10), letter, "news@shop.example")
+        read.append(email.message_from_bytes(raw, policy=email.policy.default))
+    assert make_draft.cache_info().misses == misses + 1
+    assert [message["To"] for message in read] == [f"ann{rid}@example.com" for rid in range(3)]
+    assert len({message["Message-ID"] for message in read}) == 3
+    for message in read:
+        assert [part.get_content_type() for part in message.walk()] == [
+            *("multipart/mixed", "multipart/alternative", "text/plain", "text/html", "application/pdf")
+        ]
+        assert message.get_body(("plain",)).get_content() == "=_0_ --=_0_\n"
 
 
 BIG = base64.b64encode(b"x" * 360_000).decode()

@@ -25,6 +25,8 @@ from .dkim import read_dkim_key, sign
 from .message import make_message
 
 IDLE_MAX = 16
+INLINE_BYTES_MAX = 65_536
+"""An e-mail of this size is signed in less time than another thread takes to get the interpreter's lock."""
 MakeLink = Callable[[Shipment, str], str]
 """The link with which a shipment's address unsubscribes from a category."""
 
@@ -82,7 +84,9 @@ class EmailSender:
         return await self._hand_over(shipment, sender, message)
 
     async def _make(self, shipment: Shipment, letter: Letter, link: str, token: str) -> bytes:
-        """The message with its signature, in a thread: attachments take a while."""
+        """The message with its signature; in a thread where attachments take a while."""
+        if len(letter.email) <= INLINE_BYTES_MAX:
+            return self._make_signed(shipment, letter, link, token)
         return await asyncio.to_thread(self._make_signed, shipment, letter, link, token)
 
     def _make_signed(self, shipment: Shipment, letter: Letter, link: str, token: str) -> bytes:
