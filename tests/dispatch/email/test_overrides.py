@@ -133,7 +133,7 @@ def test_the_emails_of_a_letter_share_what_does_not_name_a_receiver() -> None:
         assert [part.get_content_type() for part in message.walk()] == [
             *("multipart/mixed", "multipart/alternative", "text/plain", "text/html", "application/pdf")
         ]
-        assert message.get_body(("plain",)).get_content() == "=_0_ --=_0_\n"
+        assert message.get_body(("plain",)).get_content() == "=_0_ --=_0_\r\n"
 
 
 BIG = base64.b64encode(b"x" * 360_000).decode()
