@@ -31,6 +31,12 @@ impl Refusal {
     }
 }
 
+impl From<Code> for Refusal {
+    fn from(code: Code) -> Self {
+        Self::new(code, code.sentence())
+    }
+}
+
 /// One request of a client. Names are not yet checked: the session parses them as subjects or patterns.
 #[derive(Debug, PartialEq)]
 pub enum Command<'a> {

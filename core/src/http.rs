@@ -24,4 +24,4 @@ pub use head::{Framing, Head, Method, read_head};
 pub use produce::{read_produce, read_removal};
 pub use query::{Listen, Way, find_token, has_subject, hint_at_plus, read_listen};
 pub use shown::read_shown;
-pub use upgrade::{Upgrade, is_upgrade, upgrade};
+pub use upgrade::{Upgrade, is_mqtt_upgrade, is_upgrade, upgrade};

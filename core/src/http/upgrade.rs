@@ -36,6 +36,12 @@ pub fn is_upgrade(head: &Head<'_>) -> bool {
     matches!(head.path, "/v1/live" | "/mqtt") && head.method != Method::Options
 }
 
+/// Whether a request asks for MQTT over WebSocket.
+#[must_use]
+pub fn is_mqtt_upgrade(head: &Head<'_>) -> bool {
+    is_upgrade(head) && head.path == "/mqtt"
+}
+
 /// The upgrade that a head asks for; with `compresses` permessage-deflate is agreed to where it is offered.
 ///
 /// # Errors

@@ -1,24 +1,32 @@
 //! The data types of both standards (1.5), read strictly from the front of a packet's body.
+use std::borrow::Cow;
+
 use super::reason::Reason;
 use crate::codes::Code;
+use crate::command::Refusal;
 
 /// Why a packet is refused: the reason code of the standard, and a sentence for the log and the reason string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub reason: Reason,
-    pub text: &'static str,
+    pub text: Cow<'static, str>,
     /// The same on every other wire, for who looks at the node's refusals.
     pub code: Code,
 }
 
 impl Fault {
     pub const fn new(reason: Reason, text: &'static str) -> Self {
-        Self { reason, text, code: Code::CommandMalformed }
+        Self { reason, text: Cow::Borrowed(text), code: Code::CommandMalformed }
     }
 
     /// What is well formed and refused all the same.
     pub const fn of(code: Code, reason: Reason, text: &'static str) -> Self {
-        Self { reason, text, code }
+        Self { reason, text: Cow::Borrowed(text), code }
+    }
+
+    /// The same of a refusal, in its words.
+    pub fn refused(refusal: Refusal, reason: Reason) -> Self {
+        Self { reason, text: Cow::Owned(refusal.reason), code: refusal.code }
     }
 
     pub const fn malformed(text: &'static str) -> Self {

@@ -26,7 +26,7 @@ impl Node {
                     return Err(Refusal::new(Code::SubjectInvalid, "a pattern is no subject"));
                 }
                 let owner = std::mem::take(&mut self.asking);
-                self.create_for(subject, owner).map_err(|code| Refusal::new(code, code.sentence()))?
+                self.create_for(subject, owner).map_err(Refusal::from)?
             }
         };
         if let Some(log) = self.names.get_mut(id) {

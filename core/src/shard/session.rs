@@ -47,7 +47,7 @@ impl Shard {
         // Who goes on without a `connect` has come as nobody in particular.
         self.announce_connection(socket);
         if self.drain.is_some() && matches!(command, Command::Publish(_) | Command::Subscribe(_)) {
-            return Err(Refusal::new(Code::NodeDraining, Code::NodeDraining.sentence()));
+            return Err(Code::NodeDraining.into());
         }
         match command {
             Command::Publish(Publish { publisher: Some(_), .. }) => Err(Refusal::new(
@@ -67,7 +67,7 @@ impl Shard {
             }
             Command::Unsubscribe { selector } => {
                 if !self.unsubscribe(socket, selector) {
-                    return Err(Refusal::new(Code::SubscriptionUnknown, Code::SubscriptionUnknown.sentence()));
+                    return Err(Code::SubscriptionUnknown.into());
                 }
                 self.note_unsubscribed(socket, selector);
                 if self.settings.reports_sessions {
@@ -251,7 +251,7 @@ impl Shard {
         }
         let numbered = publish
             .numbered
-            .map(|numbered| Ok((self.publisher_of(socket, publish.publisher.as_deref())?, numbered)))
+            .map(|numbered| Ok::<_, Refusal>((self.publisher_of(socket, publish.publisher.as_deref())?, numbered)))
             .transpose()?;
         self.spend_publish(socket, publish.content.len() + publish.fields.len())?;
         let reply_to = publish.reply_to.as_deref().unwrap_or("");
@@ -315,7 +315,7 @@ impl Shard {
                 Outcome::Awaits { at, is_duplicate, arrival } => self.hold_ack(socket, id, at, is_duplicate, arrival),
                 Outcome::Refused(code) => {
                     self.counters.count_refused_publish(self.connections.get(socket), code);
-                    self.refuse(socket, id, &Refusal::new(code, code.sentence()));
+                    self.refuse(socket, id, &Refusal::from(code));
                 }
             }
         }

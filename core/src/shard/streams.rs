@@ -280,7 +280,7 @@ impl Shard {
         }
         stream.opener = std::mem::take(&mut self.streams.opener);
         let may_add = self.streams.shares.check(stream.opener, len, max);
-        may_add.map_err(|code| Refusal::new(code, code.sentence()))?;
+        may_add.map_err(Refusal::from)?;
         let is_timed = Self::keeps_window(&stream);
         let id = self.streams.insert(stream);
         if is_timed {

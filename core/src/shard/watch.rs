@@ -35,7 +35,7 @@ impl Shard {
         match self.judge(socket, Action::Publish, &selector) {
             Verdict::Allow => {}
             Verdict::Ask => return self.ask(socket, Action::Publish, text),
-            Verdict::Deny => return Err(Refusal::new(Code::WatchForbidden, Code::WatchForbidden.sentence())),
+            Verdict::Deny => return Err(Code::WatchForbidden.into()),
         }
         let pattern = Pattern::parse(text)?;
         self.remove_watch(socket, text);

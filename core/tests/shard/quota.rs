@@ -255,7 +255,7 @@ fn mqtt_says_no_where_it_can_and_ends_the_connection_where_it_cannot() {
         (taken, is_finished)
     };
     let (taken, _) = come(CONNECT_V5, &[qos(1, 1), qos(1, 2)]);
-    assert_eq!(taken[taken.len() - 5..], [0x40, 3, 0, 2, 0x97], "PUBACK, quota exceeded: {taken:?}");
+    assert_eq!((taken[4], &taken[6..9]), (0x40, &[0, 2, 0x97][..]), "PUBACK, quota exceeded: {taken:?}");
     let (taken, is_finished) =
         come(CONNECT_V5, &[vec![0x30, 5, 0, 1, b'a', 0, b'1'], vec![0x30, 5, 0, 1, b'a', 0, b'1']]);
     assert_eq!((taken[0], taken[2], is_finished), (0xe0, 0x96, true), "DISCONNECT, message rate too high");

@@ -30,6 +30,18 @@ impl Node {
         client.is_some_and(|client| client.owner().is_some() && client.is_of(holder))
     }
 
+    /// The same, and the connection came from this address.
+    pub fn is_connected_from(&self, id: &str, holder: &Holder, origin: u64) -> bool {
+        self.is_connected(id, holder) && self.clients.by_id.get(id).is_some_and(|client| client.origin == origin)
+    }
+
+    /// Where the connection of a client came from, once it has it.
+    pub fn note_origin(&mut self, id: &str, connection: ConnectionId, origin: u64) {
+        if let Some(client) = self.clients.by_id.get_mut(id).filter(|client| client.owner() == Some(connection)) {
+            client.origin = origin;
+        }
+    }
+
     /// The subject of a message in flight, where its log is known.
     pub fn subject_of(&self, log: LogId) -> Option<&str> {
         self.names.get(log).map(|log| &*log.subject)

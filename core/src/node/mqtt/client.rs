@@ -13,6 +13,8 @@ pub(super) struct Client {
     pub(super) serial: u32,
     pub(super) holder: Arc<Holder>,
     owner: ConnectionId,
+    /// Where its connection came from, as shares count addresses.
+    pub(super) origin: u64,
     pub(super) kept: Option<Box<Kept>>,
     pub(super) expires_ms: u64,
     /// What is kept counts with its holder, where a quota asks for that.
@@ -74,6 +76,7 @@ impl Client {
             serial,
             holder,
             owner: ConnectionId(0),
+            origin: 0,
             kept: None,
             expires_ms: 0,
             away: None,
@@ -92,6 +95,6 @@ impl Client {
 mod tests {
     #[test]
     fn what_a_client_takes_of_the_node_is_small() {
-        assert!(size_of::<super::Client>() <= 80, "{}", size_of::<super::Client>());
+        assert!(size_of::<super::Client>() <= 88, "{}", size_of::<super::Client>());
     }
 }

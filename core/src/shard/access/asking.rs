@@ -36,7 +36,7 @@ impl Shard {
     pub(in crate::shard) fn ask(&mut self, socket: u32, action: Action, selector: &str) -> Result<Step, Refusal> {
         if self.is_unanswered(socket, action, selector) {
             self.forget_unanswered(socket);
-            return Err(Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()));
+            return Err(Code::AuthorizerTimeout.into());
         }
         self.prepay(socket, action)?;
         self.push_question(socket, action, selector, false);

@@ -17,7 +17,7 @@ const ANSWERS: u64 = 10;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::shard) struct Excess {
     pub(in crate::shard) scope: Scope,
-    pub(super) what: What,
+    pub(in crate::shard) what: What,
     /// When to come again; 0: when somebody has left.
     pub(in crate::shard) wait_ms: u32,
 }
@@ -42,7 +42,8 @@ impl Excess {
             What::Subscriptions => (Code::SubscriptionsTooMany, "has as many subscriptions as it may have"),
         };
         let after = if self.wait_ms > 0 { format!("; try again in {} ms", self.wait_ms) } else { String::new() };
-        Refusal { after_ms: self.wait_ms, ..Refusal::new(code, format!("this {} {does}{after}", self.scope.noun())) }
+        let reason = format!("this {} {does} (limits.{}){after}", self.scope.noun(), self.limit());
+        Refusal { after_ms: self.wait_ms, ..Refusal::new(code, reason) }
     }
 }
 

@@ -44,7 +44,7 @@ impl Shard {
             (Verdict::Allow, _) => Ok(Some(selector)),
             // Asked once: where the answer had to go for room meanwhile, it would be asked for without end.
             (Verdict::Ask, _) if place < self.asked(socket) || self.is_unanswered(socket, action, text) => {
-                Err(Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()))
+                Err(Code::AuthorizerTimeout.into())
             }
             (Verdict::Ask, _) => {
                 self.ask(socket, action, text)?;
@@ -54,9 +54,7 @@ impl Shard {
             (Verdict::Deny, Action::Subscribe) => {
                 Err(Refusal::new(Code::SubscribeForbidden, self.why_not(socket, action)))
             }
-            (Verdict::Deny, Action::Publish) => {
-                Err(Refusal::new(Code::WatchForbidden, Code::WatchForbidden.sentence()))
-            }
+            (Verdict::Deny, Action::Publish) => Err(Code::WatchForbidden.into()),
         }
     }
 

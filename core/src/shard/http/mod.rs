@@ -15,6 +15,7 @@ mod switch;
 
 use std::sync::Arc;
 
+use super::access::Excess;
 use super::connection::{Access, Connection, Phase};
 use super::session::Step;
 use super::{Outlet, Shard};
@@ -196,7 +197,10 @@ impl Shard {
             Err(refused) => return self.refuse_all(socket, &refused),
         };
         self.take_forwarded(socket, &head.forwarded);
-        if let Some(excess) = self.connections.get(socket).and_then(|c| c.details.as_ref()?.turned_away) {
+        let turned_away = self.connections.get(socket).and_then(|c| c.details.as_ref()?.turned_away);
+        // Whether an MQTT client takes over is known when its CONNECT has been judged.
+        let may_take_over = |excess: Excess| excess.may_take_over() && http::is_mqtt_upgrade(&head);
+        if let Some(excess) = turned_away.filter(|excess| !may_take_over(*excess)) {
             return self.refuse_all(socket, &excess.refusal().into());
         }
         // Frames may follow a request for a WebSocket that becomes none.

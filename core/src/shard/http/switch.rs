@@ -17,7 +17,7 @@ impl Shard {
             Err(refused) => return self.refuse_all(socket, &refused),
         };
         let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
-        connection.details = None;
+        let turned_away = connection.details.take().and_then(|details| details.turned_away);
         connection.clear_expiry();
         connection.phase = Phase::Open;
         connection.wire = upgrade.wire;
@@ -25,6 +25,9 @@ impl Shard {
         if upgrade.wire.is_mqtt() {
             // Its CONNECT says who comes, and which MQTT it speaks.
             connection.mqtt = Some(Box::new(Mqtt::new(true, self.now.mono_ms)));
+            if turned_away.is_some() {
+                connection.details().turned_away = turned_away;
+            }
         } else {
             self.counters.count_opened(connection, upgrade.wire);
             let anonymous = self.anonymous.clone();

@@ -39,13 +39,6 @@ pub(super) struct Restored {
 }
 
 impl Shard {
-    /// Whether a connection that arrives will end another one of the same client.
-    pub(in crate::shard) fn takes_over(&self, socket: u32, holder: &Holder) -> bool {
-        let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        let arriving = mqtt.filter(|mqtt| mqtt.arriving.is_some());
-        arriving.is_some_and(|mqtt| lock(&self.node).is_connected(&holder.client_key(&mqtt.client_id), holder))
-    }
-
     /// A will that awaits replies needs a right to do that, too.
     pub(super) fn judge_reply_of_will(&mut self, socket: u32) -> Result<Option<Step>, Fault> {
         let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
@@ -54,7 +47,7 @@ impl Shard {
         match self.judge_reply(socket, &reply_to) {
             Ok(ReplyRight::Granted { .. }) => Ok(None),
             Ok(ReplyRight::Asked(_)) => Ok(Some(Step::Wait)),
-            Err(refusal) => Err(fault_of(&refusal)),
+            Err(refusal) => Err(fault_of(refusal)),
         }
     }
 
@@ -70,7 +63,7 @@ impl Shard {
         for selector in selectors {
             if self.judge_restored(socket, &selector) == Verdict::Ask {
                 let text = split_shared(&selector).map_or(&*selector, |(_, selector)| selector);
-                let step = self.ask(socket, Action::Subscribe, text).map_err(|refusal| fault_of(&refusal))?;
+                let step = self.ask(socket, Action::Subscribe, text).map_err(fault_of)?;
                 if let Some(answers) = self.answers(socket) {
                     answers.asking = Some(selector);
                 }
@@ -134,8 +127,7 @@ impl Shard {
             return Ok(None);
         }
         let mut cursors = Vec::with_capacity(kept.subscriptions.len());
-        let mut refusal =
-            (!is_judged).then(|| Refusal::new(Code::AuthorizerTimeout, Code::AuthorizerTimeout.sentence()));
+        let mut refusal = (!is_judged).then(|| Code::AuthorizerTimeout.into());
         for subscription in kept.subscriptions.iter().take_while(|_| is_judged) {
             match self.seat_restored(socket, subscription, node) {
                 Ok(cursor) => cursors.push(cursor),
@@ -149,7 +141,7 @@ impl Shard {
             Some(refusal) => {
                 node.put_back(id, self.connection_id(socket), whole, before, self.now);
                 self.wakes |= node.take_wakes();
-                Err(fault_of(&refusal))
+                Err(fault_of(refusal))
             }
             None => Ok(Some(Restored { kept, cursors, lost, missed })),
         }
@@ -210,7 +202,7 @@ fn is_too_deep(selector: &str, node: &Node) -> bool {
     Pattern::parse(text).is_ok_and(|pattern| node.check_depth(&pattern).is_err())
 }
 
-fn fault_of(refusal: &Refusal) -> Fault {
+fn fault_of(refusal: Refusal) -> Fault {
     let reason = if refusal.code == Code::AuthorizerTimeout { Reason::UNAVAILABLE } else { reason_of(refusal.code) };
-    Fault::of(refusal.code, reason, refusal.code.sentence())
+    Fault::refused(refusal, reason)
 }

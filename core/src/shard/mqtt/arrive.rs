@@ -52,14 +52,10 @@ impl Shard {
         mqtt.alias_max = connect.alias_max.min(limits.mqtt_aliases_max as u16);
         mqtt.in_flight_max = connect.receive_max.min(limits.mqtt_inflight_max as u16);
         let wire = Wire::Mqtt(mqtt.writer);
-        if connection.details.as_ref().is_some_and(|details| details.turned_away.is_some()) {
-            self.counters.count_refused(Code::ConnectsTooMany);
-            return Err(Fault::of(
-                Code::ConnectsTooMany,
-                Reason::QUOTA,
-                "this address connects too often, or has as many connections as it may",
-            ));
-        }
+        self.check_turned_away(socket)?;
+        let limits = &self.settings.limits;
+        let Some(connection) = self.connections.get_mut(socket) else { return Ok(Step::Done) };
+        let Some(mqtt) = connection.mqtt.as_mut() else { return Ok(Step::Done) };
         if connect.has_auth_method {
             return Err(Fault::new(Reason::BAD_METHOD, "no authentication method is known here"));
         }
@@ -143,9 +139,7 @@ impl Shard {
                 Verdict::Allow => {}
                 Verdict::Ask => {
                     let asked = self.ask(socket, Action::Publish, selector.text());
-                    return asked
-                        .map(|_| Step::Wait)
-                        .map_err(|refusal| Fault::of(refusal.code, Reason::UNAVAILABLE, refusal.code.sentence()));
+                    return asked.map(|_| Step::Wait).map_err(|refusal| Fault::refused(refusal, Reason::UNAVAILABLE));
                 }
                 Verdict::Deny => {
                     return Err(Fault::of(
@@ -180,9 +174,11 @@ impl Shard {
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
             mqtt.client_key = (*id != *mqtt.client_id).then(|| Box::new(Arc::clone(&id)));
         }
-        let owner = node.owner_of(&holder, self.origin(socket));
+        self.settle_turned_away(socket, &holder, &node)?;
+        let origin = self.origin(socket);
+        let owner = node.owner_of(&holder, origin);
         if let Some(will) = self.arriving(socket).and_then(|arriving| arriving.will.as_mut()) {
-            node.move_will(will, owner).map_err(too_many_wills)?;
+            node.move_will(will, owner, (&id, &holder)).map_err(too_many_wills)?;
         }
         let place = keeps_session.then_some(owner);
         let claimed = match node.claim(&id, &holder, connection_id, is_clean, place) {
@@ -196,6 +192,7 @@ impl Shard {
                 self.restore_client(socket, kept, (&id, before), &mut node).map(|restored| Some((serial, restored)))
             }
         };
+        node.note_origin(&id, connection_id, origin);
         self.wakes |= node.take_wakes();
         // Some of them may be others': they are published whatever becomes of this client.
         let wills = node.take_wills();

@@ -184,13 +184,18 @@ impl Shard {
     pub(super) fn fail(&mut self, socket: u32, fault: &Fault) {
         self.counters.commands_refused += 1;
         self.tell_refusal(socket, fault.code, &format!("MQTT 0x{:02x}: {}", fault.reason.0, fault.text));
-        self.end(socket, fault.reason, fault.text, u16::from(fault.reason.0));
+        self.end(socket, fault.reason, &fault.text, u16::from(fault.reason.0));
     }
 
     /// A connection closed for one of our reasons.
     pub(in crate::shard) fn end_for(&mut self, socket: u32, code: Code, text: &str) {
         self.end(socket, reason_of(code), text, code as u16);
     }
+}
+
+/// Whether MQTT's code for one of ours says too little, so that an answer needs a reason string.
+pub(super) fn is_worded(code: Code) -> bool {
+    code == Code::AuthorizerTimeout || matches!(reason_of(code), Reason::QUOTA | Reason::UNSPECIFIED)
 }
 
 /// What one of our codes is in MQTT.

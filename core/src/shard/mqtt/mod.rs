@@ -21,6 +21,7 @@ mod save;
 mod settle;
 mod share;
 mod subscribe;
+mod takeover;
 
 use std::collections::HashMap;
 use std::sync::Arc;

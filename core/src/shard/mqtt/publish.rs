@@ -2,9 +2,9 @@
 //! topic aliases, and what content is: JSON and text are seen as such on the other wires.
 use std::sync::Arc;
 
-use super::inbound::reason_of;
+use super::inbound::{is_worded, reason_of};
 use crate::codes::Code;
-use crate::command::{Id, Numbered};
+use crate::command::{Id, Numbered, Refusal};
 use crate::holder::Holder;
 use crate::json;
 use crate::limits::Limits;
@@ -34,7 +34,7 @@ impl Shard {
         let refused = match self.check_publish(socket, &subject, publish)? {
             Ok(Step::Done) => None,
             Ok(step) => return Ok(step),
-            Err(code) => Some(code),
+            Err(refusal) => Some(refusal),
         };
         if publish.qos != Qos::AtMostOnce {
             self.note_received(socket, publish);
@@ -45,20 +45,21 @@ impl Shard {
             self.settle_publish(socket, publish.qos, publish.packet_id, Ok(()));
             return Ok(Step::Done);
         }
-        if let Some(code) = refused {
+        if let Some(refusal) = refused {
             self.commit();
             self.counters.publishes_refused += 1;
-            self.tell_refusal(socket, code, "");
-            self.settle_publish(socket, publish.qos, publish.packet_id, Err(code));
+            self.tell_refusal(socket, refusal.code, &refusal.reason);
+            self.settle_publish(socket, publish.qos, publish.packet_id, Err(refusal));
             return Ok(Step::Done);
         }
         let kind = match kind_of(publish.payload, &publish.carried, &self.settings.limits) {
             Ok(kind) => kind,
             Err(fault) if publish.qos == Qos::AtMostOnce => return Err(fault),
-            Err(_) => {
+            Err(fault) => {
                 self.commit();
-                self.tell_refusal(socket, Code::ContentInvalid, "");
-                self.settle_publish(socket, publish.qos, publish.packet_id, Err(Code::ContentInvalid));
+                self.tell_refusal(socket, Code::ContentInvalid, &fault.text);
+                let refusal = Refusal::new(Code::ContentInvalid, fault.text);
+                self.settle_publish(socket, publish.qos, publish.packet_id, Err(refusal));
                 return Ok(Step::Done);
             }
         };
@@ -139,26 +140,26 @@ impl Shard {
         Ok(subject_of(publish.topic))
     }
 
-    /// Rights, names and rates: a code says why this one publish is refused.
+    /// Rights, names and rates: why this one publish is refused.
     fn check_publish(
         &mut self,
         socket: u32,
         subject: &str,
         publish: &Publish<'_>,
-    ) -> Result<Result<Step, Code>, Fault> {
+    ) -> Result<Result<Step, Refusal>, Fault> {
         match self.judge_subject(socket, Action::Publish, subject) {
             Verdict::Allow if !subject::is_own(subject) => {}
             Verdict::Ask => {
                 self.commit();
                 return match self.ask(socket, Action::Publish, subject) {
                     Ok(step) => Ok(Ok(step)),
-                    Err(refusal) if self.can_refuse(socket, publish.qos) => Ok(Err(refusal.code)),
-                    Err(refusal) => Err(Fault::of(refusal.code, Reason::BUSY, refusal.code.sentence())),
+                    Err(refusal) if self.can_refuse(socket, publish.qos) => Ok(Err(refusal)),
+                    Err(refusal) => Err(Fault::refused(refusal, Reason::BUSY)),
                 };
             }
-            _ => return Ok(Err(Code::PublishForbidden)),
+            _ => return Ok(Err(Code::PublishForbidden.into())),
         }
-        if subject::check_subject(subject).is_err() {
+        if let Err(refusal) = subject::check_subject(subject) {
             if publish.qos == Qos::AtMostOnce {
                 return Err(Fault::of(
                     Code::SubjectInvalid,
@@ -166,20 +167,20 @@ impl Shard {
                     "the topic is no subject of this node",
                 ));
             }
-            return Ok(Err(Code::SubjectInvalid));
+            return Ok(Err(refusal));
         }
         if let Some(topic) = publish.carried.response_topic {
             match self.judge_reply(socket, &subject_of(topic)) {
                 Ok(ReplyRight::Granted { .. }) => {}
                 Ok(ReplyRight::Asked(step)) => return Ok(Ok(step)),
-                Err(refusal) => return Ok(Err(refusal.code)),
+                Err(refusal) => return Ok(Err(refusal)),
             }
         }
         let Err(refusal) = self.spend_publish(socket, publish.payload.len()) else { return Ok(Ok(Step::Done)) };
         if self.can_refuse(socket, publish.qos) {
-            return Ok(Err(refusal.code));
+            return Ok(Err(refusal));
         }
-        Err(Fault::of(refusal.code, Reason::RATE_TOO_HIGH, "more is published than a rate allows"))
+        Err(Fault::refused(refusal, Reason::RATE_TOO_HIGH))
     }
 
     /// Whether a publish can be answered with a no. Where not, what could be taken later is not dropped in silence, which would
@@ -212,7 +213,7 @@ impl Shard {
         }
         if let Id::Number(number) = id {
             let qos = if number >> 16 == Qos::ExactlyOnce as i64 { Qos::ExactlyOnce } else { Qos::AtLeastOnce };
-            self.settle_publish(socket, qos, *number as u16, outcome);
+            self.settle_publish(socket, qos, *number as u16, outcome.map_err(Refusal::from));
         }
         true
     }
@@ -228,35 +229,40 @@ impl Shard {
         is_mute
     }
 
-    fn settle_publish(&mut self, socket: u32, qos: Qos, packet_id: u16, outcome: Result<(), Code>) {
+    fn settle_publish(&mut self, socket: u32, qos: Qos, packet_id: u16, outcome: Result<(), Refusal>) {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
         // 3.1.1 cannot say no: what is not allowed is answered as if it were taken [MQTT-3.3.5-2], and what cannot be kept ends the connection.
         let is_plain = mqtt.writer.version == Version::V3;
         // 3.1.1: what it has no right to, and what the operator says is to be dropped.
         let is_dropped = |code| code == Code::PublishForbidden || self.settings.drops_mqtt_refused;
-        let is_silent = outcome.is_err_and(|code| is_plain && code != Code::DiskFailing && is_dropped(code));
+        let is_silent =
+            outcome.as_ref().is_err_and(|no| is_plain && no.code != Code::DiskFailing && is_dropped(no.code));
         if outcome.is_err() && !is_silent {
             // The packet identifier is free: who sends the message again is not told that it had been taken.
             if let Ok(place) = mqtt.find_received(packet_id) {
                 mqtt.received.remove(place);
             }
         }
-        if let Err(code) = outcome
+        if let Err(refusal) = &outcome
             && is_plain
             && !is_silent
         {
+            let code = refusal.code;
             // An answer would say that it was taken: without one the client knows that it was not.
             if self.batch.is_empty() {
-                return self.end(socket, reason_of(code), code.sentence(), u16::from(reason_of(code).0));
+                return self.end(socket, reason_of(code), &refusal.reason, u16::from(reason_of(code).0));
             }
             // Publishes of the same turn are being answered: it ends as the shard looks at it next.
             mqtt.unkept.get_or_insert(code);
             self.hasty.push(socket);
             return;
         }
-        let reason = outcome.map_or_else(|code| reason_of(code).in_puback(), |()| Reason::SUCCESS);
         // A reason that could mean anything is put into words.
-        let text = if outcome == Err(Code::AuthorizerTimeout) { Code::AuthorizerTimeout.sentence() } else { "" };
+        let (reason, text) = match &outcome {
+            Ok(()) => (Reason::SUCCESS, ""),
+            Err(refusal) if is_worded(refusal.code) => (reason_of(refusal.code).in_puback(), &*refusal.reason),
+            Err(refusal) => (reason_of(refusal.code).in_puback(), ""),
+        };
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use super::gaps::Own;
-use super::inbound::reason_of;
+use super::inbound::{is_worded, reason_of};
 use super::share::Share;
 use crate::codec::Wire;
 use crate::codes::Code;
@@ -30,23 +30,32 @@ impl Shard {
         }
         let chosen: Vec<_> = packet.filters.iter().map(|filter| (filter, self.choose(socket, filter))).collect();
         self.forget_unanswered(socket);
-        let (mut codes, mut text) = (Vec::with_capacity(chosen.len()), "");
+        let (mut codes, mut text) = (Vec::with_capacity(chosen.len()), String::new());
         for (filter, judged) in chosen {
             let outcome = match judged {
-                Err(refusal) => Err(refusal.code),
+                Err(refusal) => Err(refusal),
                 Ok(None) => Ok(Own::of(filter.filter)
                     .map_or(Qos::AtMostOnce, |own| self.tell_own(socket, own, packet.subscription_id))),
-                Ok(Some((_, Verdict::Deny))) => Err(Code::SubscribeForbidden),
+                Ok(Some((_, Verdict::Deny))) => Err(Code::SubscribeForbidden.into()),
                 // Beyond what one packet may ask.
-                Ok(Some((_, Verdict::Ask))) if codes.len() >= ANSWERS_MAX => Err(Code::SubscriptionsTooMany),
-                Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerTimeout),
+                Ok(Some((_, Verdict::Ask))) if codes.len() >= ANSWERS_MAX => {
+                    let text = "the packet has more filters than one packet may ask the authorizer about (1,000)";
+                    Err(Refusal::new(Code::SubscriptionsTooMany, text))
+                }
+                Ok(Some((_, Verdict::Ask))) => Err(Code::AuthorizerTimeout.into()),
                 Ok(Some((selected, Verdict::Allow))) => self.subscribe_filter(socket, filter, packet, &selected),
             };
-            if let Err(code) = outcome {
-                self.tell_refusal(socket, code, "");
-                text = if code == Code::AuthorizerTimeout { code.sentence() } else { text };
-            }
-            codes.push(outcome.map_or_else(|code| reason_of(code).in_suback(), |qos| Reason(qos as u8)));
+            codes.push(match outcome {
+                Ok(qos) => Reason(qos as u8),
+                Err(refusal) => {
+                    self.tell_refusal(socket, refusal.code, &refusal.reason);
+                    // The packet has one reason string: it is for the first filter whose code alone says too little.
+                    if text.is_empty() && is_worded(refusal.code) {
+                        text = refusal.reason;
+                    }
+                    reason_of(refusal.code).in_suback()
+                }
+            });
         }
         // A client that hears so may be away before the node is killed.
         self.await_subscribed(socket, packet.filters.iter().map(|filter| filter.filter));
@@ -54,7 +63,7 @@ impl Shard {
             let is_plain = mqtt.writer.version == Version::V3;
             let code = |reason: &Reason| if is_plain && reason.is_failure() { 0x80 } else { reason.0 };
             let codes: Vec<u8> = codes.iter().map(code).collect();
-            mqtt.writer.suback(out, packet.packet_id, &codes, mqtt.problem(text));
+            mqtt.writer.suback(out, packet.packet_id, &codes, mqtt.problem(&text));
         });
         self.hold_stands(socket);
         self.save_session(socket);
@@ -92,23 +101,21 @@ impl Shard {
         filter: Filter<'_>,
         packet: &Subscribe<'_>,
         selected: &Selected,
-    ) -> Result<Qos, Code> {
+    ) -> Result<Qos, Refusal> {
         let options = filter.options;
         let is_known = selected.group.is_none() && self.cursor_of(socket, selected.selector.text()).is_some();
         let may = if is_known { self.may_change_subscription(socket) } else { self.may_subscribe(socket) };
-        may.map_err(|refusal| refusal.code)?;
+        may?;
         if let Some(group) = &selected.group {
             let share = Share { group, selector: &selected.selector, options, subscription_id: packet.subscription_id };
-            return self.subscribe_shared(socket, &share).map_err(|refusal| refusal.code);
+            return self.subscribe_shared(socket, &share);
         }
         let text = selected.selector.text();
         let node = Arc::clone(&self.node);
         self.absorb_all(&mut lock(&node));
         if is_known {
             // What can fail comes first: a refusal leaves the subscription that is there.
-            let opened =
-                self.open_client_stream(socket, &selected.selector, options, packet.subscription_id, &mut lock(&node));
-            opened.map_err(|refusal| refusal.code)?;
+            self.open_client_stream(socket, &selected.selector, options, packet.subscription_id, &mut lock(&node))?;
         }
         // Of a subscription that is replaced, what it was still to send is sent all the same [MQTT-3.8.4-3].
         let before = self.cursor_of(socket, text);
@@ -117,9 +124,7 @@ impl Shard {
         self.unsubscribe(socket, text);
         let mut node = lock(&node);
         self.absorb_all(&mut node);
-        let cursor = self
-            .seat_client(socket, &selected.selector, options, packet.subscription_id, &mut node)
-            .map_err(|refusal| refusal.code)?;
+        let cursor = self.seat_client(socket, &selected.selector, options, packet.subscription_id, &mut node)?;
         self.wakes |= node.take_wakes();
         drop(node);
         let bound = stood.map_or(self.arrived, |(arrival, _)| arrival);

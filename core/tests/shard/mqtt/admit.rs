@@ -29,7 +29,7 @@ pub(super) fn connect_with(name: &str, has_will: bool) -> Vec<u8> {
     packet(0x10, &[&text("MQTT"), &[5, flags, 0, 0][..], &keep, &text(name), &will, &text("token")].concat())
 }
 
-fn question(world: &mut World) -> Option<ConnectionId> {
+pub(super) fn question(world: &mut World) -> Option<ConnectionId> {
     std::mem::take(&mut world.reports).into_iter().find_map(|report| match report {
         Report::Authorize { connection, .. } => Some(connection),
         _ => None,
@@ -40,7 +40,7 @@ fn grant(connection: ConnectionId, rules: &[RuleSettings]) -> Order {
     grant_to(connection, Holder::new("", "authorizer", "ann"), rules)
 }
 
-fn grant_to(connection: ConnectionId, holder: Arc<Holder>, rules: &[RuleSettings]) -> Order {
+pub(super) fn grant_to(connection: ConnectionId, holder: Arc<Holder>, rules: &[RuleSettings]) -> Order {
     let rights = Arc::new(Rights::compile(rules).expect("rules"));
     Order::Grant { connection, holder, rights, expires_ms: None, token: Some("t".into()) }
 }

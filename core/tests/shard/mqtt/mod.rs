@@ -15,6 +15,7 @@ mod restored;
 mod room;
 mod shares;
 mod subscriber;
+mod takeover;
 mod will_limit;
 mod wills;
 
