@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::limits::Limits;
+use crate::mqtt::split_shared;
 use crate::subject::Pattern;
 
 /// Everything a node is told at start.
@@ -224,12 +225,23 @@ impl Settings {
         voucher.is_empty() || self.trusted.as_ref().is_none_or(|trusted| trusted.iter().any(is_of))
     }
 
-    /// Whether the journal has rows about what a selector holds: not where the closest pattern that says something about all of it says no.
+    /// Whether the journal has rows about what a selector holds, a group's too: not where the closest pattern that says something about all
+    /// of it says no, and none says yes about a part.
     #[must_use]
     pub fn journals(&self, selector: &str) -> bool {
-        let Ok(of) = Pattern::parse(selector) else { return true };
-        let said = self.patterns.iter().filter_map(|one| Some((Pattern::parse(&one.pattern).ok()?, one.journal?)));
-        let closest = said.filter(|(pattern, _)| pattern.covers(&of)).max_by(|a, b| a.0.compare_specificity(&b.0));
-        closest.is_none_or(|(_, journals)| journals)
+        if self.patterns.iter().all(|one| one.journal != Some(false)) {
+            return true;
+        }
+        let text = split_shared(selector).map_or(selector, |(_, text)| text);
+        let Ok(of) = Pattern::parse(text) else { return true };
+        let said = self.patterns.iter().filter_map(|one| one.journal.zip(Pattern::parse(&one.pattern).ok()));
+        let said: Vec<(bool, Pattern)> = said.filter(|(_, pattern)| pattern.overlaps(&of)).collect();
+        let whole = said.iter().filter(|(_, pattern)| pattern.covers(&of));
+        match whole.max_by(|a, b| a.1.compare_specificity(&b.1)) {
+            Some((false, closest)) => {
+                said.iter().any(|(journals, part)| *journals && part.compare_specificity(closest).is_gt())
+            }
+            _ => true,
+        }
     }
 }

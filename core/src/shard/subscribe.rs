@@ -335,7 +335,7 @@ impl Shard {
     pub(super) fn remove_stream(&mut self, id: u32) {
         let Some(stream) = self.streams.remove(id) else { return };
         if let Some(ledger) = &mut self.written.ledger {
-            ledger.end_latency(id, &stream.name, self.now); // another stream takes its place
+            ledger.end_latency(id, &stream.name, &self.settings, self.now); // another stream takes its place
         }
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);

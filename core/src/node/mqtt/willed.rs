@@ -188,8 +188,9 @@ impl Node {
         client.connected_will.take().map(|will| *will)
     }
 
-    /// Writes down a will and when it is due, or that there is none any more.
+    /// Writes down a will and when it is due, or that there is none any more. What is for no journal leaves nothing on the disk.
     pub(super) fn note_will(&mut self, id: &str, will: Option<(&Will, u64)>) {
+        let will = will.filter(|(will, _)| !self.policies.has_unjournaled() || self.policy(&will.subject).journals);
         let Some(client) = self.clients.by_id.get_mut(id) else { return };
         client.connected_will = None;
         let Some(journal) = self.journal.as_mut() else { return };

@@ -52,13 +52,18 @@ impl Shard {
         outcome: Outcome,
         place: Option<Box<str>>,
     ) {
+        if !self.settings.journals(selector) {
+            return;
+        }
         self.note_access(socket, AccessKind::Subscribed, |row| {
             (row.selector, row.outcome, row.at) = (Some(Arc::from(selector)), Some(outcome), place);
         });
     }
 
     pub(in crate::shard) fn note_unsubscribed(&mut self, socket: u32, selector: &str) {
-        self.note_access(socket, AccessKind::Unsubscribed, |row| row.selector = Some(Arc::from(selector)));
+        if self.settings.journals(selector) {
+            self.note_access(socket, AccessKind::Unsubscribed, |row| row.selector = Some(Arc::from(selector)));
+        }
     }
 
     /// A connection goes: one that was let in has left, one that was not was refused, where a code says so.

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use super::{LOOKS_MIN, Ledger, SHARE};
 use crate::journal::{LatencyRow, Rows};
 use crate::position::Now;
+use crate::settings::Settings;
 use crate::shard::Shard;
 
 impl Ledger {
     /// What was timed of a stream since the last time becomes a row: a period is over, or the stream.
-    pub(in crate::shard) fn end_latency(&mut self, id: u32, selector: &Arc<str>, now: Now) {
+    pub(in crate::shard) fn end_latency(&mut self, id: u32, selector: &Arc<str>, settings: &Settings, now: Now) {
         let Some(buckets) = self.latency.get_mut(id as usize).and_then(Option::take) else { return };
+        if !settings.journals(selector) {
+            return;
+        }
         self.latencies.push(LatencyRow {
             time_ms: now.wall_ms,
             tenant: None,
@@ -51,7 +55,7 @@ impl Shard {
         let Some(ledger) = &mut self.written.ledger else { return };
         for id in 0..ledger.latency.len() as u32 {
             if let Some(stream) = self.streams.get(id) {
-                ledger.end_latency(id, &stream.name, self.now);
+                ledger.end_latency(id, &stream.name, &self.settings, self.now);
             }
         }
         ledger.timed_ms = self.now.mono_ms;

@@ -11,7 +11,7 @@ use godwit_core::holder::Holder;
 use godwit_core::journal::{AccessRow, Rows};
 use godwit_core::report::{ConnectionId, Order, Report};
 use godwit_core::rights::Rights;
-use godwit_core::settings::{RuleSettings, Settings};
+use godwit_core::settings::{PatternSettings, RuleSettings, Settings};
 
 fn rows(world: &mut World) -> Vec<AccessRow> {
     let rows = world.take_rows(0).into_iter();
@@ -221,5 +221,75 @@ fn mqtt_has_reasons_and_refusals_in_its_own_numbers() {
         let (told, number, said) = end(&mut world);
         assert_eq!((told, number), (kind, Some(code)));
         assert!(reason.is_none() || said == reason, "{said:?}");
+    }
+}
+
+/// What all rows say that were written, as text.
+fn written(world: &mut World) -> String {
+    world.settle();
+    for _ in 0..20 {
+        world.advance(500);
+        world.turn_all();
+    }
+    format!("{:?}", world.take_rows(0))
+}
+
+#[test]
+fn a_selector_whose_subjects_are_all_out_of_the_journal_is_in_no_row() {
+    let off = |pattern: &str, journal| PatternSettings {
+        pattern: pattern.into(),
+        journal: Some(journal),
+        ..PatternSettings::default()
+    };
+    let mut settings = journaling();
+    settings.listeners = listeners();
+    settings.patterns = vec![off("/off/**", false), off("/off/kept/*", true)];
+    let is_in = |selector: &str, is_mqtt: bool| {
+        let mut world = World::new(settings.clone(), 1, false);
+        let publisher = world.connect(0);
+        let place = if is_mqtt {
+            let place = come(&mut world, 0, &connect("c", true));
+            world.turn_all();
+            let mut says = crate::mqtt::subscribe(&[(selector, 1)]);
+            says.insert(4, 0);
+            says[1] += 1;
+            world.bytes(place, &says);
+            place
+        } else {
+            let place = world.connect(0);
+            world.ask(place, &format!(r#"{{"id":1,"subscribe":"{selector}"}}"#));
+            place
+        };
+        world.turn_all();
+        for subject in ["/off/a/name", "/off/kept/name", "/on/name"] {
+            world.ask(publisher, &format!(r#"{{"publish":"{subject}","content":1}}"#));
+        }
+        let mut rows = written(&mut world);
+        if is_mqtt {
+            world.gone(place);
+        } else {
+            world.ask(place, &format!(r#"{{"id":2,"unsubscribe":"{selector}"}}"#));
+        }
+        rows += &written(&mut world);
+        assert!(rows.contains("Connected"), "{rows}");
+        let name = selector.trim_start_matches("$share/g/").trim_start_matches('/').replace('#', "**");
+        rows.contains(&format!("{}/{name}", if selector.starts_with('$') { "$share/g" } else { "" }))
+    };
+    for (selector, expected) in [
+        ("/off/a/name", false),
+        ("/off/a/**", false),
+        ("/off/kept", false),
+        ("/off/kept/name", true),
+        ("/off/kept/*", true),
+        ("/off/**", true), // some of it is kept
+        ("/on/**", true),
+        ("/**", true),
+    ] {
+        assert_eq!(is_in(selector, false), expected, "{selector}");
+    }
+    for (filter, expected) in
+        [("off/a/#", false), ("$share/g/off/a/#", false), ("$share/g/on/#", true), ("on/name", true)]
+    {
+        assert_eq!(is_in(filter, true), expected, "{filter}");
     }
 }

@@ -231,3 +231,19 @@ fn a_will_is_published_although_the_disk_that_its_topic_promises_fails() {
     let snapshot = node.find("/state").and_then(|log| node.snapshot(log, world.now));
     assert_eq!(snapshot.as_ref().map(|snapshot| snapshot.content()), Some(&b"gone"[..]));
 }
+
+#[test]
+fn a_will_whose_subject_is_out_of_the_journal_leaves_nothing_on_the_disk() {
+    for is_kept in [false, true] {
+        let mut world = world_with(0, |settings| {
+            settings.patterns = vec![PatternSettings {
+                pattern: "/state".into(),
+                journal: Some(is_kept),
+                ..PatternSettings::default()
+            }];
+        });
+        come_as(&mut world, Holder::new("", "authorizer", "ann"), &connect("gone"));
+        let notes = format!("{:?}", world.take_notes());
+        assert_eq!(notes.contains("\"will "), is_kept, "{notes}");
+    }
+}
