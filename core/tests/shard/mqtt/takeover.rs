@@ -64,7 +64,8 @@ fn a_refusal_names_the_quota_in_the_log_and_in_the_reason_string() {
         let place = come_as(&mut world, ann(), &connect_with("c", false));
         world.bytes(place, &says("first"));
         world.turn_all();
-        (taken(&mut world, place), told(&mut world));
+        taken(&mut world, place);
+        told(&mut world);
         for _ in 0..2 {
             world.bytes(place, &says("second"));
             world.turn_all();
