@@ -9,6 +9,7 @@ mod peer;
 mod quota;
 mod reply;
 mod share;
+mod takeover;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

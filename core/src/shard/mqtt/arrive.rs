@@ -356,7 +356,7 @@ impl Mqtt {
     }
 
     /// What the node keeps its client under.
-    pub(super) fn client_key(&self) -> &Arc<str> {
+    pub(in crate::shard) fn client_key(&self) -> &Arc<str> {
         self.client_key.as_deref().unwrap_or(&self.client_id)
     }
 }

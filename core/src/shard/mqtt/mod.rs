@@ -21,7 +21,6 @@ mod save;
 mod settle;
 mod share;
 mod subscribe;
-mod takeover;
 
 use std::collections::HashMap;
 use std::sync::Arc;

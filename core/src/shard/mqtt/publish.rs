@@ -46,26 +46,19 @@ impl Shard {
             return Ok(Step::Done);
         }
         if let Some(refusal) = refused {
-            self.commit();
-            self.counters.publishes_refused += 1;
-            self.tell_refusal(socket, refusal.code, &refusal.reason);
-            self.settle_publish(socket, publish.qos, publish.packet_id, Err(refusal));
-            return Ok(Step::Done);
+            return Ok(self.refuse_publish(socket, publish, refusal));
         }
         let kind = match kind_of(publish.payload, &publish.carried, &self.settings.limits) {
             Ok(kind) => kind,
             Err(fault) if publish.qos == Qos::AtMostOnce => return Err(fault),
             Err(fault) => {
-                self.commit();
-                self.tell_refusal(socket, Code::ContentInvalid, &fault.text);
-                let refusal = Refusal::new(Code::ContentInvalid, fault.text);
-                self.settle_publish(socket, publish.qos, publish.packet_id, Err(refusal));
-                return Ok(Step::Done);
+                return Ok(self.refuse_publish(socket, publish, Refusal::new(Code::ContentInvalid, fault.text)));
             }
         };
         let Some(connection) = self.connections.get(socket) else { return Ok(Step::Done) };
         let (Some(mqtt), Some(access)) = (&connection.mqtt, &connection.access) else { return Ok(Step::Done) };
-        let (flags, fields_max) = ((publish.qos, publish.is_retained), self.settings.limits.fields_max);
+        let flags = (publish.qos, publish.is_retained);
+        let fields_max = self.settings.limits.fields_max;
         let mut draft = draft_of(kind, publish.payload, &publish.carried, flags, mqtt.serial, fields_max);
         draft.holder = Arc::clone(&access.holder);
         draft.connection = socket;
@@ -84,6 +77,15 @@ impl Shard {
         };
         self.push_draft(&subject, draft, id);
         Ok(Step::Done)
+    }
+
+    /// Answers those before it, and then this one with a no.
+    fn refuse_publish(&mut self, socket: u32, publish: &Publish<'_>, refusal: Refusal) -> Step {
+        self.commit();
+        self.counters.publishes_refused += 1;
+        self.tell_refusal(socket, refusal.code, &refusal.reason);
+        self.settle_publish(socket, publish.qos, publish.packet_id, Err(refusal));
+        Step::Done
     }
 
     /// Whether the packet is a repeat of one of QoS 2 that has not been released; an error past Receive Maximum.

@@ -1,12 +1,12 @@
 //! A client that takes over its own connection. Owns that it needs no second place: what quotas of connections and the memory of wills
 //! ask of a new client, it has already. Who comes beyond the quota of its address is let on only until it is known who that is.
-use super::Mqtt;
+use super::Excess;
 use crate::account::{Key, Member, What};
 use crate::codes::Code;
 use crate::holder::Holder;
 use crate::mqtt::{Fault, Reason};
 use crate::node::Node;
-use crate::shard::access::Excess;
+use crate::shard::mqtt::Mqtt;
 use crate::shard::{Shard, lock};
 
 /// So many times the quota of an address may be here while it is found out who takes over.
@@ -16,12 +16,12 @@ impl Shard {
     /// Whether a connection that arrives will end another one of the same client.
     pub(in crate::shard) fn takes_over(&self, socket: u32, holder: &Holder) -> bool {
         let mqtt = self.connections.get(socket).and_then(|connection| connection.mqtt.as_ref());
-        let arriving = mqtt.filter(|mqtt| mqtt.arriving.is_some());
-        arriving.is_some_and(|mqtt| lock(&self.node).is_connected(&holder.client_key(&mqtt.client_id), holder))
+        let name = mqtt.filter(|mqtt| mqtt.is_arriving()).and_then(|mqtt| mqtt.name());
+        name.is_some_and(|name| lock(&self.node).is_connected(&holder.client_key(name), holder))
     }
 
     /// A CONNECT of an address that has as many connections as it may goes on where a takeover may excuse that.
-    pub(super) fn check_turned_away(&mut self, socket: u32) -> Result<(), Fault> {
+    pub(in crate::shard) fn check_turned_away(&mut self, socket: u32) -> Result<(), Fault> {
         let Some(excess) = self.turned_away(socket) else { return Ok(()) };
         let address = self.connections.get(socket).map(|connection| connection.peer.address().ip());
         if let Some(address) = address.filter(|_| excess.may_take_over()) {
@@ -37,7 +37,12 @@ impl Shard {
     }
 
     /// It is known which client comes: beyond the quota of its address only one that is connected from there stays.
-    pub(super) fn settle_turned_away(&mut self, socket: u32, holder: &Holder, node: &Node) -> Result<(), Fault> {
+    pub(in crate::shard) fn settle_turned_away(
+        &mut self,
+        socket: u32,
+        holder: &Holder,
+        node: &Node,
+    ) -> Result<(), Fault> {
         let Some(excess) = self.turned_away(socket) else { return Ok(()) };
         let origin = self.origin(socket);
         let Some(connection) = self.connections.get_mut(socket) else { return Ok(()) };
