@@ -69,14 +69,10 @@ impl Missing {
         number.checked_sub(self.from?)
     }
 
-    /// Nothing is missing before what is kept: another run numbers it, and that is told.
+    /// Nothing is missing before what is kept, so that no gap is sent (6.1). Where the epoch changed, the first message of the new one says what
+    /// it follows (6.7).
     fn is_whole(&self) -> bool {
         self.from == Some(self.oldest_number)
-    }
-
-    /// Only the epoch changed: the first message of the new one says what it follows, and no gap is sent (6.7).
-    fn is_silent(&self) -> bool {
-        self.is_whole() && self.reason == GapReason::Epoch
     }
 }
 
@@ -121,7 +117,7 @@ impl Shard {
         }
     }
 
-    /// Writes the gap and what follows it: nothing when nothing was missed, else the snapshot, made together with it. Some:
+    /// Writes the gap and what follows it: neither when nothing was missed, else the snapshot, made together with it. Some:
     /// the client wants to continue from the oldest kept message, after this arrival.
     pub(super) fn write_gap(
         &mut self,
@@ -139,13 +135,12 @@ impl Shard {
         let from_oldest = cursor.gap_from_oldest || missing.is_whole() || self.continues(stream_id, log, missing, node);
         let (at, number) = if from_oldest { (missing.oldest, missing.oldest_number) } else { (head.at, head.number) };
         let missed = missing.missed_to(number);
-        if missing.is_silent() {
+        if missing.is_whole() {
             self.note_gap(id, missing.from, missing.after, number, at);
             return Some(missing.oldest_arrival);
         }
-        let wants_snapshot = !from_oldest && missed != Some(0);
         let (mut healed, mut snapshot) = (None, Vec::new());
-        if wants_snapshot {
+        if !from_oldest {
             healed = self.put_snapshot(id, log, subject, node, &mut snapshot);
         }
         if let Some(framed) = healed.take_if(|framed| framed.is_too_large) {

@@ -145,8 +145,12 @@ impl Shard {
             (Err(missing), None) => Missing { after: None, from: None, reason: GapReason::Overrun, ..missing },
             (Err(missing), Some(at)) => {
                 // It had been forgotten with nothing behind the stand, and has begun anew.
-                let is_whole =
-                    has_all && missing.oldest.sequence == 0 && node.is_forgotten(log, at) && !node.may_have_lost(at);
+                let is_epoch = missing.reason == GapReason::Epoch;
+                let is_whole = is_epoch
+                    && has_all
+                    && missing.oldest.sequence == 0
+                    && node.is_forgotten(log, at)
+                    && !node.may_have_lost(at);
                 let from = if is_whole { Some(missing.oldest_number) } else { missing.from };
                 Missing { from, ..missing }
             }

@@ -136,6 +136,7 @@ impl Client {
             self.stands.clear();
             return;
         };
+        assert_ne!(value["missed"], 0, "a gap in which nothing is missing: {value}");
         let after = value.get("after").map(position);
         if let (Some(stand), Some(after)) = (self.stands.get(&subject), after) {
             // Of several subjects' merged frames some may have left when the rest fell into a gap.
