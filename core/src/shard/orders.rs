@@ -243,6 +243,7 @@ impl Shard {
             }
             if self.connections.get(socket).is_some_and(Connection::has_asked_nothing) {
                 self.begin_close(socket, Code::Draining as u16, "");
+                self.hurry_login(socket);
             }
         }
         let deadline_ms = self.now.mono_ms + grace_ms;
@@ -257,16 +258,33 @@ impl Shard {
         (mixed * spread_ms) >> 32
     }
 
-    pub(super) fn sweep_drain<O: Outlet>(&mut self, _out: &mut O) {
+    /// Who has not been let in yet is let go without waiting for an answer to its close.
+    fn hurry_login(&mut self, socket: u32) {
+        if let Some(connection) = self.connections.get_mut(socket).filter(|connection| connection.access.is_none()) {
+            connection.is_finished = true;
+            if let Some(exchange) = connection.details.as_mut().and_then(|details| details.exchange.as_mut()) {
+                exchange.lingers = false;
+            }
+            self.make_ready(socket);
+        }
+    }
+
+    pub(super) fn sweep_drain<O: Outlet>(&mut self, out: &mut O) {
         let Some(drain) = &mut self.drain else { return };
-        let (is_due, spread_ms) = (self.now.mono_ms >= drain.deadline_ms && !drain.is_closing, drain.spread_ms);
-        if is_due {
-            drain.is_closing = true;
-            let sockets: Vec<u32> = self.connections.indices_from(0).collect();
-            for socket in sockets {
+        let (now_ms, spread_ms) = (self.now.mono_ms, drain.spread_ms);
+        let is_due = now_ms >= drain.deadline_ms && !drain.is_closing;
+        // The sweep's turn would come to some of them only seconds later.
+        let is_over = drain.is_closing && now_ms >= drain.deadline_ms + LAST_CLOSE_MS;
+        drain.is_closing |= is_due;
+        let sockets: Vec<u32> = self.connections.indices_from(0).filter(|_| is_due || is_over).collect();
+        for socket in sockets {
+            if is_due {
                 let reconnect_after_ms = self.reconnect_after_ms(socket, spread_ms);
                 self.close_until(socket, Code::Draining, "", Some(reconnect_after_ms));
                 self.hurry_close(socket, LAST_CLOSE_MS);
+                self.hurry_login(socket);
+            } else {
+                self.look_at(socket, out);
             }
         }
         if let Some(drain) = &mut self.drain

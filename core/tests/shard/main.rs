@@ -5,6 +5,7 @@ mod access;
 mod conflation;
 mod counters;
 mod deflate;
+mod drain;
 mod failed_sends;
 mod frames;
 mod history;
