@@ -1,0 +1,3 @@
+//! How connections end: sends that fail, and the drain.
+mod drain;
+mod failed_sends;
