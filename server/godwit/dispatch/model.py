@@ -72,6 +72,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, str] = {}
     locales: tuple[str, ...] = ()
     """Locales in which the content was rendered, besides the default."""
+    is_personal: bool = False
+    """The content is rendered for each receiver."""
     copies: tuple[str, ...] = ()
     """Addresses that get a copy of a receiver's e-mail: each is a delivery, made when the first e-mail to the receiver is sent."""
 
@@ -83,6 +85,23 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     deliveries_per_day: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
     receivers: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
     stored_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+
+
+class Person(NamedTuple):
+    """A receiver, as templates know it. `attributes` is JSON, as the API takes a receiver."""
+
+    rid: int
+    name: str
+    attributes: bytes
+
+
+class Personal(NamedTuple):
+    """The content that was rendered for one receiver, both JSON. `failure` says why there is none."""
+
+    rid: int
+    content: bytes = b""
+    email: bytes = b""
+    failure: str = ""
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -103,6 +122,8 @@ class Verdict:
     state: State = State.QUEUED
     due_ms: int = 0
     reason: str = ""
+    detail: str = ""
+    """What there is to say beside the reason."""
 
 
 class Result(StrEnum):
@@ -164,6 +185,8 @@ class Target:
     """JSON: how a webhook's body is made, where it is not an event."""
     locale: str = ""
     """The locale of the content that the receiver gets; empty: the default."""
+    is_personal: bool = False
+    """The receiver has content of their own."""
     copy_of: str = ""
     """Set for a copy of an e-mail: the address that the e-mail itself was sent to."""
     verdict: Verdict = Verdict()

@@ -48,9 +48,11 @@ from .channels.webhook.targets import check_url, list_private_targets
 from .clock import now_ms
 from .codes import DispatchCode
 from .content.renderer import Renderer, Source
+from .content.worker import TemplateWorker
 from .errors import RequestRefused
 from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
+from .fanout.run import hold
 from .feed.presence import Presence
 from .feed.roles import FeedRoles
 from .listener import Listener, choose_public
@@ -116,6 +118,9 @@ class Roles:
         self._tasks: list[asyncio.Task[None]] = []
         self._feed = FeedRoles(store, config, limits, signing, node_url, journal)
         self._renderer = Renderer()
+        self._templates = TemplateWorker(
+            store, self._renderer, tuple(names), self._wake_channels, limits=limits, now_ms=now_ms
+        )
         self._channels = self._open_channels(email)
         self._bounces = self._open_bounces(email)
         self._listeners: list[Listener] = []
@@ -141,6 +146,7 @@ class Roles:
             "router": self._route,
             "inbox": self._work_inbox,
             "inbox_due": self._append_due,
+            "templates": self._templates.run,
             "steps": self._advance_routes,
             "announcer": self._announcer.run,
             "presence": self._presence.run,
@@ -288,12 +294,17 @@ class Roles:
             self._accepted.clear()
             tenants = await self._store.route(tuple(self._wakeups), now_ms(), ROUTE_LIMIT)
             for tenant in dict.fromkeys(tenants):
-                for wakeups in self._wakeups.values():
-                    wakeups.add(tenant)
+                self._wake_channels(tenant)
+                self._templates.wakeups.add(tenant)
             if len(tenants) < ROUTE_LIMIT:
                 due_ms = await self._store.reader.run(next_due_ms)
                 wait_ms = self._limits.sweep_ms if due_ms is None else max(0, due_ms - now_ms())
-                await self._wait(self._accepted, min(wait_ms, self._limits.sweep_ms))
+                await hold(self._accepted, min(wait_ms, self._limits.sweep_ms) / 1_000)
+
+    def _wake_channels(self, tenant: str) -> None:
+        """There is work on every channel, or may be."""
+        for wakeups in self._wakeups.values():
+            wakeups.add(tenant)
 
     async def _forget(self) -> None:
         """Deletes what is older than `retention_ms`, a bounded number of rows at a time."""
@@ -314,7 +325,8 @@ class Roles:
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
 
     def _look_for_due(self, names: Collection[str]) -> None:
-        """Deliveries of these channels became due."""
+        """Deliveries of these channels became due, or content is to be rendered once more."""
+        self._templates.look_again()
         for channel in self._channels:
             if channel.name in names:
                 channel.look_for_due()
@@ -326,14 +338,7 @@ class Roles:
         while True:
             self._inbox_due.clear()
             if not await self._inbox.work_due():
-                await self._wait(self._inbox_due, self._limits.sweep_ms)
-
-    async def _wait(self, event: asyncio.Event, timeout_ms: int) -> None:
-        try:
-            async with asyncio.timeout(timeout_ms / 1_000):
-                await event.wait()
-        except TimeoutError:
-            return
+                await hold(self._inbox_due, self._limits.sweep_ms / 1_000)
 
     async def _work_inbox(self) -> None:
         wakeups = self._wakeups["inbox"]
@@ -364,8 +369,8 @@ class Roles:
         leaving = Leaving(shipment.tenant, channel, digest_value(channel, shipment.target.value), category)
         return f"{self._config.public_url.rstrip('/')}/u/{self._signing.sign_unsubscribe(leaving)}"
 
-    async def _read_letter(self, nid: int, locale: str) -> Letter | None:
-        found = await self._store.reader.run(lambda connection: read_letter(connection, nid, locale))
+    async def _read_letter(self, nid: int, locale: str, rid: int) -> Letter | None:
+        found = await self._store.reader.run(lambda connection: read_letter(connection, nid, locale, rid))
         return None if found is None else Letter(*found)
 
     def _check_address(self, channel: str, value: str) -> None:

@@ -294,9 +294,10 @@ class TemplateBody(Struct, forbid_unknown_fields=True):
 
 
 class PreviewBody(Struct, forbid_unknown_fields=True):
-    """What a template is rendered with."""
+    """What a template is rendered with. `receiver` is the id of one: their locale and attributes are used."""
 
     data: dict[str, Any] = {}
+    receiver: Name | None = None
     locale: Annotated[str, Meta(max_length=35)] = ""
     version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 

@@ -16,11 +16,13 @@ import msgspec
 from ...config.dispatch_email import is_email
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
+from ..content.personal import NOTHING, Filled, Form
 from ..content.templates import Rendered
 from ..errors import RequestRefused
 from ..model import Options, Priority, Step
 from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
+from ..stores.sqlite.manage.pausing import TEMPLATE
 from ..stores.sqlite.receivers import ADDRESS_PREFIX
 from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .receivers import check_receiver
@@ -37,9 +39,10 @@ def make_draft(
     limits: DispatchLimits,
     now_ms: int,
     is_test: bool = False,
-    rendered: Sequence[Rendered] = (),
+    filled: Filled = NOTHING,
 ) -> Draft:
     """What is accepted; raises RequestRefused."""
+    rendered, form = filled
     to = _read_recipients(body.to, limits)
     if not to.is_single and body.override is not None and body.override.email is not None and body.override.email.cc:
         detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
@@ -59,6 +62,7 @@ def make_draft(
         steps=_read_steps(body.policy),
         metadata=body.metadata,
         locales=tuple(one.locale for one in rendered[1:]),
+        is_personal=form is not None,
         copies=() if body.override is None or body.override.email is None else tuple(body.override.email.cc),
     )
     return Draft(
@@ -76,7 +80,7 @@ def make_draft(
         options,
         begin_ms if body.expires_s is None else None,
         to.address,
-        tuple(list_rows(rendered, body.override)),
+        tuple(list_rows(rendered, body.override) if form is None else [_keep_form(form, body.override)]),
     )
 
 
@@ -168,6 +172,11 @@ def list_rows(rendered: Sequence[Rendered], override: Override | None) -> Iterat
             yield "email", locale, _join(one.email, own)
     if own and not rendered:
         yield "email", "", _join(b"", own)
+
+
+def _keep_form(form: Form, override: Override | None) -> tuple[str, str, bytes]:
+    own = _read_email(None if override is None else override.email)
+    return TEMPLATE, "", msgspec.json.encode(msgspec.structs.replace(form, email=own))
 
 
 def _join(email: bytes, own: dict[str, Any]) -> bytes:

@@ -29,7 +29,7 @@ from .drafts import make_draft
 from .keys import Caller, KeyRing
 from .rates import AcceptRates
 from .requests import read_bytes, read_name, read_number
-from .templates import render_content
+from .templates import fill_content
 
 DELIVERIES_PAGE = 500
 
@@ -119,7 +119,7 @@ class NotificationApi:
     async def _make_draft(
         self, caller: Caller, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
     ) -> Draft:
-        rendered = await render_content(self._store, self._renderer, caller.tenant, body.content)
+        filled = await fill_content(self._store, self._renderer, caller.tenant, body.content)
         draft = make_draft(
             caller.tenant,
             name,
@@ -128,7 +128,7 @@ class NotificationApi:
             limits=self._limits,
             now_ms=now_ms,
             is_test=caller.is_test,
-            rendered=rendered,
+            filled=filled,
         )
         self._check_channels(draft)
         if draft.address is not None:

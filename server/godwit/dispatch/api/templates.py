@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -10,11 +11,23 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..clock import now_ms
 from ..codes import DispatchCode
+from ..content.personal import RECEIVER, Filled, Form, is_personal, name_receiver
 from ..content.renderer import Renderer
-from ..content.templates import DEFAULT, Parts, Rendered, compile_mjml, list_variables, render_locales, show_source
+from ..content.templates import (
+    DEFAULT,
+    Parts,
+    Rendered,
+    check_data,
+    compile_mjml,
+    list_variables,
+    render_locales,
+    show_source,
+    strip_mjml,
+)
 from ..errors import RequestRefused
 from ..pure.locales import choose_locale
 from ..stores.sqlite import contents
+from ..stores.sqlite.receivers import read_receiver
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import Content, PreviewBody, TemplateBody, read_body
@@ -75,11 +88,21 @@ class TemplateApi:
         tenant, name = await self._keys.read_tenant(request, "read"), read_name(request, "template", self._limits)
         body, _ = read_body(await read_bytes(request) or b"{}", PreviewBody)
         row = await self._find(tenant, name, body.version)
-        rendered = await render_row(self._renderer, row, body.data)
-        locale = choose_locale(body.locale, [one.locale for one in rendered]) or DEFAULT
+        wanted, data = body.locale, body.data
+        if body.receiver is not None:
+            receiver = await self._name_receiver(tenant, body.receiver)
+            wanted, data = wanted or receiver.get("locale", ""), {RECEIVER: receiver, **data}
+        rendered = await render_row(self._renderer, row, data)
+        locale = choose_locale(wanted, [one.locale for one in rendered]) or DEFAULT
         [chosen] = [one for one in rendered if one.locale == locale]
         shown = {"id": name, "version": row.version, "locale": locale, "content": msgspec.Raw(chosen.content)}
         return answer({**shown, "email": msgspec.Raw(chosen.email)} if chosen.email else shown)
+
+    async def _name_receiver(self, tenant: str, name: str) -> dict[str, Any]:
+        found = await self._store.reader.run(lambda connection: read_receiver(connection, tenant, name))
+        if found is None:
+            raise RequestRefused(DispatchCode.RECEIVER_UNKNOWN, pointer="/receiver")
+        return name_receiver(found[0].name, found[0].attributes)
 
     async def _find(self, tenant: str, name: str, version: int | None) -> contents.TemplateRow:
         row = await self._store.reader.run(lambda connection: contents.find_template(connection, tenant, name, version))
@@ -95,12 +118,12 @@ async def render_row(renderer: Renderer, row: contents.TemplateRow, data: dict[s
     return await render_locales(renderer, locales, variables, data)
 
 
-async def render_content(store: SqliteStore, renderer: Renderer, tenant: str, content: Content) -> list[Rendered]:
-    """What a notification's template comes to; empty for content without one. Raises RequestRefused."""
+async def fill_content(store: SqliteStore, renderer: Renderer, tenant: str, content: Content) -> Filled:
+    """What a notification's template comes to; nothing for content without one. Raises RequestRefused."""
     if content.template is None:
         if content.version is not None:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "version goes with template", pointer="/content/version")
-        return []
+        return Filled()
     if any(one is not None for one in (content.title, content.body, content.url, content.icon)):
         detail = "a template gives title, body, url and icon: expected only template, version, data and actions"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/content")
@@ -108,13 +131,18 @@ async def render_content(store: SqliteStore, renderer: Renderer, tenant: str, co
     row = await store.reader.run(lambda connection: contents.find_template(connection, tenant, name, version))
     if row is None:
         raise RequestRefused(DispatchCode.TEMPLATE_UNKNOWN, pointer="/content/template")
+    actions = msgspec.to_builtins(content.actions)
+    variables = msgspec.json.decode(row.variables, type=list[str])
+    if is_personal(variables, content.data):
+        check_data([one for one in variables if one != RECEIVER], content.data)
+        locales = msgspec.json.decode(row.body, type=dict[str, Parts])
+        return Filled(form=Form(strip_mjml(locales), content.data, actions))
     rendered = await render_row(renderer, row, content.data)
-    if content.actions:
-        actions = msgspec.to_builtins(content.actions)
+    if actions:
         rendered = [
             msgspec.structs.replace(
                 one, content=msgspec.json.encode({**msgspec.json.decode(one.content), "actions": actions})
             )
             for one in rendered
         ]
-    return rendered
+    return Filled(rendered)

@@ -26,7 +26,8 @@ class Letter:
     """Its category cannot be unsubscribed from."""
 
 
-ReadLetter = Callable[[int, str], Awaitable[Letter | None]]
+ReadLetter = Callable[[int, str, int], Awaitable[Letter | None]]
+"""Reads a notification's letter in a locale, or with a receiver's number as it was rendered for them."""
 
 
 class Letters:
@@ -34,12 +35,13 @@ class Letters:
 
     def __init__(self, read: ReadLetter) -> None:
         self._read = read
-        self._remembered: OrderedDict[tuple[int, str], Letter] = OrderedDict()
+        self._remembered: OrderedDict[tuple[int, str, int], Letter] = OrderedDict()
         self.remembered_bytes = 0
 
     async def find(self, shipment: Shipment) -> Letter | None:
-        """The letter of a shipment, in its locale; None where the notification was deleted."""
-        wanted = shipment.key.nid, shipment.target.locale
+        """The letter of a shipment, in its locale or the receiver's own; None where the notification was deleted."""
+        target = shipment.target
+        wanted = shipment.key.nid, target.locale, target.rid if target.is_personal else 0
         known = self._remembered.get(wanted)
         letter = known or await self._read(*wanted)
         if letter is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,12 @@ from liquid.exceptions import LiquidError
 MEMORY_BYTES = 512 * 1024 * 1024
 OUTPUT_BYTES_MAX = 262_144
 LOOPS_MAX = 10_000
-
+SLICE_S = 0.1
+"""CPU time after which no more receivers are rendered for one request: others wait for their turn."""
+SLICE_BYTES = 4 * 1024 * 1024
+"""Characters of texts after which an answer takes no more."""
+FAILURES = (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
+"""What a template may raise."""
 
 Environment.output_stream_limit = OUTPUT_BYTES_MAX  # this process has no other use for it
 Environment.loop_iteration_limit = LOOPS_MAX
@@ -35,6 +41,8 @@ def make_environment(*, escapes: bool) -> Environment:
 
 def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> dict[str, Any]:
     """Renders or analyzes each source of a request."""
+    if request["kind"] == "receivers":
+        return {"results": render_receivers(request, environments)}
     results: list[Any] = []
     for source in request["sources"]:
         if request["kind"] == "mjml":
@@ -46,9 +54,34 @@ def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> di
                 results.append(analyze(template))
             else:
                 results.append({"text": str(template.render(**request["data"]))})
-        except (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
-            results.append({"error": f"{error!s:.300}" or type(error).__name__})
+        except FAILURES as error:
+            results.append({"error": describe(error)})
     return {"results": results}
+
+
+def render_receivers(request: dict[str, Any], environments: dict[bool, Environment]) -> list[dict[str, Any]]:
+    """The texts of the first receivers, as many as a slice of time allows: at least one. An error is one receiver's."""
+    results: list[dict[str, Any]] = []
+    parsed: dict[str, list[BoundTemplate]] = {}
+    end_s, size = time.process_time() + SLICE_S, 0
+    for locale, names in request["receivers"]:
+        try:
+            if locale not in parsed:
+                sources = request["sources"][locale]
+                parsed[locale] = [environments[bool(one.get("escapes"))].from_string(one["text"]) for one in sources]
+            texts = [str(template.render(**names, **request["data"])) for template in parsed[locale]]
+            results.append({"texts": texts})
+            size += sum(map(len, texts))
+        except FAILURES as error:
+            results.append({"error": describe(error)})
+        if time.process_time() >= end_s or size >= SLICE_BYTES:
+            break
+    return results
+
+
+def describe(error: Exception) -> str:
+    """What is wrong with a template, or with what it is rendered with."""
+    return f"{error!s:.300}" or type(error).__name__
 
 
 def analyze(template: BoundTemplate) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from ..errors import RenderInterrupted, RequestRefused
 RENDER_S = 0.25
 """CPU time of the child for each text: on a busy machine a good template is not refused."""
 START_S = 20.0
+SLICE_S = 0.1
+"""CPU time after which the child ends a page of receivers early."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LINE_BYTES_MAX = 16 * 1024 * 1024
 
@@ -40,6 +42,10 @@ class RenderFailed(RequestRefused):
         super().__init__(DispatchCode.RENDER_FAILED, detail)
 
 
+class RendererMissing(RenderInterrupted):
+    """There is no process to render in: nothing is said about the template."""
+
+
 class Renderer:
     """Starts its child when it is first needed. One event loop's."""
 
@@ -51,6 +57,21 @@ class Renderer:
         """The texts; raises RenderFailed, or RenderInterrupted where another try may succeed."""
         results = await self._ask("render", sources, data)
         return [_take(result, "text") for result in results]
+
+    async def render_receivers(
+        self,
+        sources: Mapping[str, Sequence[Source]],
+        data: Mapping[str, Any],
+        receivers: Sequence[tuple[str, Mapping[str, Any]]],
+    ) -> list[list[str] | str]:
+        """The texts of the first receivers, each given as locale and names; a string says why there are none.
+
+        They are as many as fit into a slice of time, at least one. Raises RenderInterrupted.
+        """
+        packed = {locale: [source._asdict() for source in parts] for locale, parts in sources.items()}
+        request = {"kind": "receivers", "sources": packed, "data": data, "receivers": receivers}
+        results = await self._send(request, SLICE_S + RENDER_S)
+        return [result["error"] if "error" in result else result["texts"] for result in results]
 
     async def list_variables(self, sources: Sequence[Source]) -> list[str]:
         """The names that the sources need; raises RenderFailed where one is not Liquid."""
@@ -68,11 +89,14 @@ class Renderer:
             await self._kill()
 
     async def _ask(self, kind: str, sources: Sequence[Source], data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        request = {"kind": kind, "data": data, "sources": [source._asdict() for source in sources]}
+        return await self._send(request, RENDER_S * max(1, len(sources)))
+
+    async def _send(self, request: dict[str, Any], timeout_s: float) -> list[dict[str, Any]]:
         async with self._turn:
             child = await self._start()
-            request = {"kind": kind, "data": data, "sources": [source._asdict() for source in sources]}
             try:
-                return await self._exchange(child, request, RENDER_S * max(1, len(sources)))
+                return await self._exchange(child, request, timeout_s)
             except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
                 await self._kill()
                 raise RenderInterrupted("the template takes too long or too much memory") from error
@@ -116,12 +140,12 @@ class Renderer:
                 preexec_fn=follow_parent(),
             )
         except OSError as error:
-            raise RenderInterrupted(f"no process to render in: {error}") from error
+            raise RendererMissing(f"no process to render in: {error}") from error
         try:
             await self._exchange(self._child, {"kind": "render", "data": {}, "sources": []}, START_S)
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:
             await self._kill()
-            raise RenderInterrupted("templates need the extra: pip install 'godwit-server[dispatch]'") from error
+            raise RendererMissing("templates need the extra: pip install 'godwit-server[dispatch]'") from error
         return self._child
 
     async def _kill(self) -> None:

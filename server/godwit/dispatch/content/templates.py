@@ -1,12 +1,13 @@
 """Templates: their parts by locale, what is rendered from them, and which locale a receiver gets.
 
 Parts are rendered once for each locale when a notification is accepted, so a template that does not render is refused there, and a send to
-a million receivers renders a few times. `es-MX` falls back to `es`, and that to `default`.
+a million receivers renders a few times. A template that names `receiver` is rendered for each receiver (personal.py). `es-MX` falls back
+to `es`, and that to `default`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -103,21 +104,46 @@ def show_source(locales: Mapping[str, Parts]) -> dict[str, Parts]:
     }
 
 
+def strip_mjml(locales: Mapping[str, Parts]) -> dict[str, Parts]:
+    """The locales without MJML: the HTML that was made of it stays."""
+    return {
+        locale: parts
+        if parts.email is None
+        else msgspec.structs.replace(parts, email=msgspec.structs.replace(parts.email, mjml=None))
+        for locale, parts in locales.items()
+    }
+
+
 async def render_locales(
     renderer: Renderer, locales: Mapping[str, Parts], variables: Collection[str], data: Mapping[str, Any]
 ) -> list[Rendered]:
     """Every locale, the default first; raises RequestRefused where data lacks a variable or a part does not render."""
+    check_data(variables, data)
+    rendered = []
+    for locale in order_locales(locales):
+        sources = list_sources(locales[locale])
+        texts = await renderer.render([source for _, source in sources], data)
+        rendered.append(assemble(locale, [path for path, _ in sources], texts, data))
+    return rendered
+
+
+def check_data(variables: Collection[str], data: Mapping[str, Any]) -> None:
+    """Raises RequestRefused where data lacks a name."""
     lacking = [name for name in variables if name not in data]
     if lacking:
         detail = f"data lacks {', '.join(lacking)}, which the template needs"
         raise RequestRefused(DispatchCode.DATA_MISSING, detail, pointer="/content/data")
-    rendered = []
-    for locale in sorted(locales, key=lambda name: (name != DEFAULT, name)):
-        sources = list_sources(locales[locale])
-        texts = await renderer.render([source for _, source in sources], data)
-        by_path = {path: text for (path, _), text in zip(sources, texts, strict=True)}
-        content: dict[str, Any] = {name: by_path[name] for name in GENERAL if name in by_path}
-        content |= {"data": dict(data)} if data else {}
-        email = {path.removeprefix("email."): text for path, text in by_path.items() if path.startswith("email.")}
-        rendered.append(Rendered(locale, msgspec.json.encode(content), msgspec.json.encode(email) if email else b""))
-    return rendered
+
+
+def order_locales(locales: Collection[str]) -> list[str]:
+    """The default first."""
+    return sorted(locales, key=lambda name: (name != DEFAULT, name))
+
+
+def assemble(locale: str, paths: Sequence[str], texts: Sequence[str], data: Mapping[str, Any]) -> Rendered:
+    """Content of the texts of a locale."""
+    by_path = dict(zip(paths, texts, strict=True))
+    content: dict[str, Any] = {name: by_path[name] for name in GENERAL if name in by_path}
+    content |= {"data": dict(data)} if data else {}
+    email = {path.removeprefix("email."): text for path, text in by_path.items() if path.startswith("email.")}
+    return Rendered(locale, msgspec.json.encode(content), msgspec.json.encode(email) if email else b"")

@@ -16,7 +16,7 @@ import msgspec
 from ...model import NO_OPTIONS, Options, Priority, State
 from .deciding import find_category, read_options
 from .groups import find_group
-from .manage.pausing import list_paused
+from .manage.pausing import TEMPLATE, list_paused
 from .many.rows import pack_list, run_on_rows
 from .receivers import find_receiver, find_receivers, keep_until, put_address, put_receiver, take_number
 from .tenants import find_exceeded, take_bytes
@@ -141,14 +141,35 @@ def find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:
 
 
 def route(connection: sqlite3.Connection, channels: Sequence[str], now_ms: int, limit: int) -> list[str]:
-    """Makes the jobs of accepted notifications that are due; the tenants that now have work."""
+    """Makes the jobs of accepted notifications that are due; the tenants that now have work.
+
+    Where the content is made for each receiver, rendering it is the first job: those of the channels follow.
+    """
     rows = connection.execute(
-        "SELECT nid, tenant, priority, options, iif(gid = 0 AND length(targets) <= ?, targets, NULL) FROM notification "
-        "WHERE state = 'accepted' AND due_ms <= ? ORDER BY due_ms, nid LIMIT ?",
-        (8 * LOOKED_AT_MAX, now_ms, limit),
+        "SELECT nid, tenant, priority, options FROM notification WHERE state = 'accepted' AND due_ms <= ? ORDER BY due_ms, nid LIMIT ?",
+        (now_ms, limit),
     ).fetchall()
     if not rows:
         return []
+    personal = {row[0] for row in rows if read_options(row[3]).is_personal}
+    made = [(nid, TEMPLATE, tenant, 0, 0, 0, 0, priority, 0) for nid, tenant, priority, _ in rows if nid in personal]
+    run_on_rows(connection, "INSERT OR IGNORE INTO job", made)
+    nids = [row[0] for row in rows]
+    make_jobs(connection, [nid for nid in nids if nid not in personal], channels)
+    connection.execute(
+        "UPDATE notification SET state = 'routed' WHERE nid IN (SELECT value FROM json_each(?)) AND state = 'accepted'",
+        (pack_list(nids),),
+    )
+    return [row[1] for row in rows]
+
+
+def make_jobs(connection: sqlite3.Connection, nids: Sequence[int], channels: Sequence[str]) -> None:
+    """The jobs of notifications on their channels; a repeat changes nothing."""
+    rows = connection.execute(
+        "SELECT nid, tenant, priority, options, iif(gid = 0 AND length(targets) <= ?, targets, NULL) FROM notification "
+        "WHERE nid IN (SELECT value FROM json_each(?))",
+        (8 * LOOKED_AT_MAX, pack_list(nids)),
+    ).fetchall()
     numbers = {row[0]: unpack_numbers(row[4]) for row in rows if row[4] is not None}
     reachable = _list_reachable(connection, {rid for rids in numbers.values() for rid in rids})
     made = []
@@ -164,11 +185,6 @@ def route(connection: sqlite3.Connection, channels: Sequence[str], now_ms: int, 
             ):
                 made.append((nid, channel, tenant, 0, 0, 0, 0, priority, step))
     run_on_rows(connection, "INSERT OR IGNORE INTO job", made)
-    connection.execute(
-        "UPDATE notification SET state = 'routed' WHERE nid IN (SELECT value FROM json_each(?)) AND state = 'accepted'",
-        (pack_list(row[0] for row in rows),),
-    )
-    return [row[1] for row in rows]
 
 
 def _list_reachable(connection: sqlite3.Connection, rids: Collection[int]) -> set[tuple[int, str]]:

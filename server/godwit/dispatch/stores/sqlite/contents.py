@@ -33,28 +33,46 @@ class TemplateRow(NamedTuple):
     variables: bytes
 
 
-def read_letter(connection: sqlite3.Connection, nid: int, locale: str) -> LetterRow | None:
-    """A notification in a locale; None where it is gone."""
+def read_letter(connection: sqlite3.Connection, nid: int, locale: str, rid: int = 0) -> LetterRow | None:
+    """A notification in a locale, or with `rid` as it was rendered for a receiver; None where it is gone."""
     row = connection.execute(
         "SELECT id, accepted_ms, body, options, tenant FROM notification WHERE nid = ?", (nid,)
     ).fetchone()
     if row is None:
         return None
-    content = _find(connection, nid, "", locale) or bytes(row[2])
-    email = _find(connection, nid, "email", locale) or b""
+    if rid:
+        personal = read_personal(connection, nid, rid)
+        if personal is None:
+            return None
+        content, email = personal
+    else:
+        content = _find(connection, nid, "", locale) or bytes(row[2])
+        email = _find(connection, nid, "email", locale) or b""
     category = read_options(row[3]).category
     known = find_category(connection, row[4], category) if category else None
     return LetterRow(row[0], row[1], content, email, category, known is not None and known[0])
 
 
 def localize(connection: sqlite3.Connection, rid: int, nid: int, options: bytes | None, body: bytes) -> bytes:
-    """The content of an item, in its receiver's locale."""
-    locales = read_options(options).locales if options else ()
+    """The content of an item, in its receiver's locale, or as it was rendered for the receiver."""
+    asked = read_options(options) if options else None
+    if asked is not None and asked.is_personal:
+        personal = read_personal(connection, nid, rid)
+        return b"{}" if personal is None else personal[0]
+    locales = () if asked is None else asked.locales
     if not locales:
         return body
     row = connection.execute("SELECT profile FROM receiver WHERE rid = ?", (rid,)).fetchone()
     locale = "" if row is None else choose_locale(read_profile(row[0]).locale, locales)
     return _find(connection, nid, "", locale) or body
+
+
+def read_personal(connection: sqlite3.Connection, nid: int, rid: int) -> tuple[bytes, bytes] | None:
+    """The content that was rendered for a receiver, and what its e-mail has of its own; None where there is none."""
+    row = connection.execute(
+        "SELECT content, email FROM personal WHERE nid = ? AND rid = ? AND failure = ''", (nid, rid)
+    ).fetchone()
+    return None if row is None else (bytes(row[0]), bytes(row[1]))
 
 
 def put_template(

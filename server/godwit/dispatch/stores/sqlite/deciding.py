@@ -14,12 +14,17 @@ from functools import lru_cache
 
 import msgspec
 
-from ...model import DeliveryKey, Options, Priority, Profile, Target, Verdict
+from ...model import DeliveryKey, Options, Priority, Profile, State, Target, Verdict
 from ...pure.locales import choose_locale
 from ...pure.policy import decide
 from ...pure.sandbox import is_sandbox
+from .many.rows import pack_list
 
 _NO_PROFILE = Profile()
+RENDERING = "rendering"
+"""Why a delivery waits whose content is rendered once more."""
+AGAIN_MS = 1_000
+"""When a delivery that waits for its content is looked at again."""
 ADDRESS_NAME = "iif(delivery.aid < 0, 'cc/' || (-1 - delivery.aid), address.name)"
 """What the API calls the address of a delivery: its name, or for a copy its place in `override.email.cc`."""
 
@@ -82,6 +87,10 @@ def decide_all(
     )  # only quiet hours and sandbox names tell receivers apart
     verdicts: dict[bytes, Verdict] = {}
     decided = []
+    if facts.options.is_personal:
+        rows = list(rows)
+        failures = _read_failures(connection, facts.nid, [target.rid for target, _ in rows])
+        is_alike = False
     for target, packed in rows:
         profile = read_profile(packed) if packed else _NO_PROFILE
         if facts.options.locales:
@@ -102,8 +111,31 @@ def decide_all(
             )
             if is_alike:
                 verdicts[packed] = verdict
+        if facts.options.is_personal:
+            target = replace(target, is_personal=True)
+            verdict = _judge_content(verdict, failures.get(target.rid, ("was not rendered", 0)), now_ms)
         decided.append(target if verdict is plain or verdict == plain else replace(target, verdict=verdict))
     return tuple(decided)
+
+
+def _read_failures(connection: sqlite3.Connection, nid: int, rids: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """Why there is no content for each receiver (empty: there is), and whether it is rendered once more. Nobody's in a dry run."""
+    if not nid:
+        return dict.fromkeys(rids, ("", 0))
+    rows = connection.execute(
+        "SELECT rid, failure, is_again FROM personal WHERE nid = ? AND rid IN (SELECT value FROM json_each(?))",
+        (nid, pack_list(rids)),
+    )
+    return {rid: (failure, is_again) for rid, failure, is_again in rows}
+
+
+def _judge_content(verdict: Verdict, failure: tuple[str, int], now_ms: int) -> Verdict:
+    """What would be sent waits for its content, or fails without it."""
+    if verdict.state not in (State.QUEUED, State.DEFERRED) or not failure[0]:
+        return verdict
+    if failure[1]:
+        return Verdict(State.DEFERRED, now_ms + AGAIN_MS, RENDERING)
+    return Verdict(State.FAILED, reason="content", detail=failure[0])
 
 
 def read_targets(connection: sqlite3.Connection, channel: str, rids: list[int]) -> list[tuple[Target, bytes]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...model import DeliveryKey, State
 from .changes import Changes
 from .deciding import ADDRESS_NAME
+from .manage.personal import ask_again
 
 
 class DeadLetter(NamedTuple):
@@ -103,6 +104,7 @@ def replay(
     changes = Changes(connection, now_ms)
     for row in rows:
         key = DeliveryKey(*row)
+        ask_again(connection, key)
         connection.execute(
             "UPDATE delivery SET state = 2, due_ms = ?, reason = '', doubt = doubt OR state = 7 "
             "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",

@@ -130,7 +130,7 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
     ):  # its time had come once: only what ends a delivery ends a retry
         return target
     if verdict.state is not State.DEFERRED:
-        _end(connection, due, verdict.state, verdict.reason, changes)
+        _end(connection, due, verdict.state, verdict.reason, changes, verdict.detail)
         return None
     connection.execute(
         f"UPDATE delivery SET due_ms = ?, reason = ? WHERE {_KEY}", (verdict.due_ms, verdict.reason, *key)
@@ -148,10 +148,13 @@ def _claim(connection: sqlite3.Connection, due: Due, target: Target, due_ms: int
     return Shipment(due.key, facts.tenant, target, due.attempt, facts.expires_ms, due.is_doubtful, facts.priority)
 
 
-def _end(connection: sqlite3.Connection, due: Due, state: State, reason: str, changes: Changes) -> None:
+def _end(
+    connection: sqlite3.Connection, due: Due, state: State, reason: str, changes: Changes, detail: str = ""
+) -> None:
     doubt = int(due.is_doubtful)
     connection.execute(
-        f"UPDATE delivery SET state = ?, reason = ?, doubt = ? WHERE {_KEY}", (int(state), reason, doubt, *due.key)
+        f"UPDATE delivery SET state = ?, reason = ?, doubt = ?, ref = iif(? = '', ref, ?) WHERE {_KEY}",
+        (int(state), reason, doubt, detail, detail, *due.key),
     )
     changes.move(due.key, due.state, state, reason, due.attempt, is_doubtful=due.is_doubtful)
     if due.attempt == 0 and due.facts is not None and due.facts.options.dedupe:

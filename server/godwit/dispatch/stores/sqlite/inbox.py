@@ -96,7 +96,7 @@ def append_page(
             )
         origin = _read_origin(connection, job.tenant, job.nid, job.options.collapse_key)
         names = {target.rid: target.receiver for target in page.targets}
-        if job.options.collapse_key or job.options.locales:
+        if job.options.collapse_key or job.options.locales or job.options.is_personal:
             for key in inserted:
                 items += _append(connection, key, names[key.rid], origin, now_ms, items_max)
         else:

@@ -100,7 +100,7 @@ def _needs_no_delivery(connection: sqlite3.Connection, nid: int, channel: str) -
         "SELECT cursor, options FROM job JOIN notification USING (nid) WHERE nid = ? AND channel = ?", (nid, channel)
     ).fetchone()
     job = Job(nid, channel, "", cursor, 0, 0, 0, read_options(options))
-    page, _, left_out = _read_numbers(connection, job, 1)
+    page, _, left_out = read_numbers(connection, job, 1)
     return not read_targets(connection, channel, [rid for rid in page if rid not in left_out])
 
 
@@ -122,7 +122,7 @@ def apart(connection: sqlite3.Connection, job: Job) -> Iterator[None]:
 def read_page(connection: sqlite3.Connection, job: Job, limit: int, now_ms: int) -> Page:
     """Receivers after the cursor that still exist, with their active addresses of the channel and the verdict on each."""
     left = count_left(connection, job.tenant, now_ms)
-    page, is_last, left_out = _read_numbers(connection, job, limit if not left else min(limit, left))
+    page, is_last, left_out = read_numbers(connection, job, limit if not left else min(limit, left))
     facts = read_facts(connection, job.nid)
     if not page or facts is None:
         return Page((), job.cursor, True)
@@ -187,7 +187,7 @@ def insert_deliveries(
 
 def _are_plain(connection: sqlite3.Connection, job: Job, page: Page) -> bool:
     """Whether no row of a page can be there already or end before it is sent: they are inserted at once."""
-    if not page.targets or job.options.collapse_key or job.options.dedupe:
+    if not page.targets or job.options.collapse_key or job.options.dedupe or job.options.is_personal:
         return False
     row = connection.execute(
         "SELECT 1 FROM delivery WHERE nid = ? AND rid BETWEEN ? AND ? AND channel = ? LIMIT 1",
@@ -233,8 +233,8 @@ def insert_delivery(
     verdict = target.verdict
     state = queued if verdict.state is State.QUEUED else verdict.state
     done = connection.execute(
-        "INSERT OR IGNORE INTO delivery VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, '')",
-        (*key, int(state), verdict.due_ms or due_ms, verdict.reason),
+        "INSERT OR IGNORE INTO delivery VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, ?)",
+        (*key, int(state), verdict.due_ms or due_ms, verdict.reason, verdict.detail),
     )
     if not done.rowcount:
         return None
@@ -275,7 +275,7 @@ def add_routes(connection: sqlite3.Connection, job: Job, page: Page, now_ms: int
     connection.executemany("INSERT OR IGNORE INTO route VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _read_numbers(connection: sqlite3.Connection, job: Job, limit: int) -> tuple[Sequence[int], bool, Collection[int]]:
+def read_numbers(connection: sqlite3.Connection, job: Job, limit: int) -> tuple[Sequence[int], bool, Collection[int]]:
     """Numbers of receivers after the cursor, whether they are the last, and those that are left out.
 
     They are those listed, or a group's as it was at the accept; what a notification to a group lists is left out.

@@ -44,6 +44,14 @@ CREATE TABLE attempt (
   PRIMARY KEY (nid, rid, channel, aid, number)
 ) STRICT, WITHOUT ROWID;
 """,
+    12: """
+CREATE TABLE personal (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, content BLOB NOT NULL, email BLOB NOT NULL, failure TEXT NOT NULL,
+  is_again INTEGER NOT NULL, PRIMARY KEY (nid, rid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX personal_receiver ON personal (rid);
+CREATE INDEX personal_again ON personal (nid, rid) WHERE is_again = 1;
+""",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

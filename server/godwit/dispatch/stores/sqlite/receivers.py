@@ -12,7 +12,7 @@ import msgspec
 
 from ...model import Profile
 from .many.rows import pack_names
-from .tenants import take_receiver
+from .tenants import give_bytes_back, take_receiver
 
 
 class ReceiverRow(NamedTuple):
@@ -143,7 +143,9 @@ def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> b
     if rid is None:
         return False
     take_receiver(connection, tenant, -1)
-    for table in ("address", "subscription", "item", "head", "route", "latest", "presence", "receiver"):
+    size = "SELECT coalesce(sum(length(content) + length(email)), 0) FROM personal WHERE rid = ?"
+    give_bytes_back(connection, tenant, connection.execute(size, (rid,)).fetchone()[0])
+    for table in ("address", "personal", "subscription", "item", "head", "route", "latest", "presence", "receiver"):
         connection.execute(f"DELETE FROM {table} WHERE rid = ?", (rid,))
     return True
 

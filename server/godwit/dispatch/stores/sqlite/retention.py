@@ -15,6 +15,7 @@ from .accept import unpack_numbers
 from .deciding import read_options
 from .feed.events import forget_events
 from .feed.hooks import forget_letters
+from .manage.personal import forget_personal
 from .receivers import forget_address
 from .tenants import give_bytes_back
 
@@ -57,6 +58,7 @@ def forget_notification(
 ) -> int:
     """Deletes some rows of a notification, itself last; how many. The receiver of an address goes with it, unless it is needed later."""
     rows = _forget_deliveries(connection, nid, limit, removed)
+    rows += forget_personal(connection, nid, max(0, limit - rows))
     for table, key in _MANY.items():
         rows += connection.execute(
             f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE nid = ? LIMIT ?)",

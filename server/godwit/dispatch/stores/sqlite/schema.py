@@ -101,6 +101,12 @@ CREATE TABLE template (
 CREATE TABLE rendered (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, locale TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (nid, channel, locale)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE personal (
+  nid INTEGER NOT NULL, rid INTEGER NOT NULL, content BLOB NOT NULL, email BLOB NOT NULL, failure TEXT NOT NULL,
+  is_again INTEGER NOT NULL, PRIMARY KEY (nid, rid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX personal_receiver ON personal (rid);
+CREATE INDEX personal_again ON personal (nid, rid) WHERE is_again = 1;
 CREATE TABLE webhook (
   wid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
   old_secret TEXT NOT NULL, old_until_ms INTEGER NOT NULL, types TEXT NOT NULL, detail TEXT NOT NULL, cursor INTEGER NOT NULL,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ....model import DeliveryKey, State
 from ..changes import Changes
 from ..deciding import ADDRESS_NAME
+from .personal import ask_again
 
 LOOKED_AT_MAX = 20_000
 """Deliveries that one page looks at: a filter may select few of them."""
@@ -95,6 +96,7 @@ def retry(connection: sqlite3.Connection, key: DeliveryKey, now_ms: int, expires
     ).fetchone()
     if row is None or State(row[0]) not in AGAIN or row[1] == "cancelled":
         return False
+    ask_again(connection, key)
     connection.execute(
         "UPDATE delivery SET state = 2, due_ms = ?, reason = '', doubt = doubt OR state = 7 "
         "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",

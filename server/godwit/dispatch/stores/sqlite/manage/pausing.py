@@ -15,6 +15,8 @@ from ..changes import Changes, add_event
 from ..deciding import Facts, read_facts
 
 RENDERS = 100
+TEMPLATE = "template"
+"""What stands for a channel where content is rendered for each receiver, before any channel."""
 PAUSED = "paused"
 """Why a delivery waits whose job is paused."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"
@@ -85,7 +87,13 @@ def resume(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
     nid, state = row
     channels = () if state == "cancelled" else list_paused(connection, nid)
     for channel in channels:
-        connection.execute("DELETE FROM job_render WHERE nid = ? AND channel = ?", (nid, channel))
+        if channel == TEMPLATE:  # what still does not render fails, and the rest is sent
+            connection.execute(
+                "UPDATE job_render SET renders = ?, is_paused = 0 WHERE nid = ? AND channel = ?",
+                (RENDERS, nid, channel),
+            )
+        else:
+            connection.execute("DELETE FROM job_render WHERE nid = ? AND channel = ?", (nid, channel))
         connection.execute(
             "UPDATE job SET is_done = 0, lease_end_ms = 0 WHERE nid = ? AND channel = ? AND is_done = 3", (nid, channel)
         )

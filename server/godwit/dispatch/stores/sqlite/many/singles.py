@@ -75,7 +75,8 @@ def _find_singles(connection: sqlite3.Connection, tenant: str | None, now_ms: in
     is_free = _Tenants(connection, now_ms)
     for nid, name, targets, priority, notification, expires_ms, is_cancelled, packed, body in rows:
         options = read_options(packed)
-        if targets is None or options.steps or options.collapse_key or options.locales or not is_free[name]:
+        is_plain = not (options.steps or options.collapse_key or options.locales or options.is_personal)
+        if targets is None or not is_plain or not is_free[name]:
             break
         is_required = bool(options.category) and (find_category(connection, name, options.category) or (False,))[0]
         facts = Facts(nid, name, expires_ms, Priority(priority), options, is_required, bool(is_cancelled))

@@ -1,0 +1,108 @@
+"""Content that is rendered for each receiver: a template that names `receiver`.
+
+A notification keeps the parts it was accepted with. They are rendered a page of receivers at a time, before any channel has work: what
+does not render fails that receiver's deliveries and nobody else's. Where an application gives `data.receiver`, that is what it names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import RenderInterrupted
+from ..model import Person, Personal
+from ..pure.locales import choose_locale
+from .renderer import Renderer, RendererMissing, Source
+from .templates import DEFAULT, Parts, Rendered, assemble, list_sources
+
+RECEIVER = "receiver"
+AT_ONCE = 100
+INTERRUPTIONS_MAX = 2
+BUDGET_S = 1.0
+"""How long one page is rendered: then it ends early, and other tenants have their turn."""
+
+
+class Form(Struct, omit_defaults=True):
+    """What the content of each receiver is made of."""
+
+    locales: dict[str, Parts]
+    data: dict[str, Any] = {}
+    actions: list[Any] = []
+    email: dict[str, Any] = {}
+    """What the notification itself says about its e-mail."""
+
+
+class Filled(NamedTuple):
+    """What a notification's template comes to: one content for each locale, or a form for content of each receiver."""
+
+    rendered: Sequence[Rendered] = ()
+    form: Form | None = None
+
+
+NOTHING = Filled()
+"""Of content without a template."""
+
+
+def is_personal(variables: Collection[str], data: Mapping[str, Any]) -> bool:
+    """Whether a template with these variables is rendered for each receiver."""
+    return RECEIVER in variables and RECEIVER not in data
+
+
+def name_receiver(name: str, attributes: bytes) -> dict[str, Any]:
+    """What `receiver` has in a template: its id, locale, zone and attributes."""
+    known = msgspec.json.decode(attributes, type=dict[str, Any]) if attributes else {}
+    shown = {key: known[key] for key in ("locale", "zone") if known.get(key)}
+    return {"id": name, **shown, "attributes": known.get("attributes") or {}}
+
+
+async def render_people(
+    renderer: Renderer, form: Form, people: Sequence[Person], budget_s: float = BUDGET_S
+) -> list[Personal]:
+    """The content of the first people, as many as the time allows: at least one. Raises RendererMissing."""
+    paths = {locale: [path for path, _ in list_sources(parts)] for locale, parts in form.locales.items()}
+    sources: dict[str, list[Source]] = {
+        locale: [source for _, source in list_sources(parts)] for locale, parts in form.locales.items()
+    }
+    asked = [_ask_for(person, paths) for person in people]
+    done: list[Personal] = []
+    end_s, at_once, interruptions = time.monotonic() + budget_s, AT_ONCE, 0
+    while len(done) < len(people) and (not done or time.monotonic() < end_s):
+        batch = asked[len(done) : len(done) + at_once]
+        try:
+            results = await renderer.render_receivers(sources, form.data, batch)
+        except RendererMissing:
+            raise
+        except RenderInterrupted as error:
+            interruptions += 1 if at_once == 1 else 0
+            at_once = 1  # from here on one by one: it is the fault of one of them
+            if interruptions < INTERRUPTIONS_MAX:
+                continue
+            results = [error.detail]
+        interruptions = 0
+        for result in results:
+            rid, locale = people[len(done)].rid, asked[len(done)][0]
+            done.append(
+                Personal(rid, failure=result)
+                if isinstance(result, str)
+                else _pack(rid, form, assemble(locale, paths[locale], result, form.data))
+            )
+    return done
+
+
+def _ask_for(person: Person, locales: Collection[str]) -> tuple[str, dict[str, Any]]:
+    named = name_receiver(person.name, person.attributes)
+    locale = choose_locale(str(named.get("locale", "")), [one for one in locales if one != DEFAULT]) or DEFAULT
+    return locale, {RECEIVER: named}
+
+
+def _pack(rid: int, form: Form, rendered: Rendered) -> Personal:
+    content, email = rendered.content, rendered.email
+    if form.actions:
+        content = msgspec.json.encode({**msgspec.json.decode(content), "actions": form.actions})
+    if form.email:
+        email = msgspec.json.encode({**(msgspec.json.decode(email) if email else {}), **form.email})
+    return Personal(rid, content, email)

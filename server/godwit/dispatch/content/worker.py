@@ -1,0 +1,98 @@
+"""Renders the content of receivers before the channels have work: pages of the jobs of templates that name their receiver.
+
+Stateless: a page is stored with the job's cursor, and one that a crash interrupts is rendered again. Tenants take turns, and a page ends
+when its time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ...config.dispatch_limits import DispatchLimits
+from ..model import Person, Personal
+from ..stores.sqlite.jobs import claim_job
+from ..stores.sqlite.manage import personal
+from ..stores.sqlite.manage.pausing import TEMPLATE
+from ..stores.sqlite.store import SqliteStore
+from ..wakeups import WakeUps
+from .personal import Form, render_people
+from .renderer import Renderer
+
+
+class TemplateWorker:
+    """One for a store; `run` until it is cancelled."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        renderer: Renderer,
+        channels: Sequence[str],
+        on_work: Callable[[str], None],
+        *,
+        limits: DispatchLimits,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`on_work` is called with a tenant whose channels have work now."""
+        self._store, self._renderer, self._channels, self._on_work = store, renderer, channels, on_work
+        self._limits, self._now_ms = limits, now_ms
+        self._is_again = True
+        self.wakeups = WakeUps()
+
+    def look_again(self) -> None:
+        """There may be content to render once more, or a job was resumed."""
+        self._is_again = True
+        self.wakeups.add("")
+
+    async def run(self) -> None:
+        """Works on what there is; looks at least every `sweep_ms`."""
+        while True:
+            tenant = self.wakeups.take()
+            worked = await self._work_page(tenant or None)
+            if worked is not None:
+                self.wakeups.add(worked)  # at the end of the queue: tenants take turns
+            elif await self._render_again() or tenant is not None:
+                continue
+            else:
+                await self.wakeups.wait(self._limits.sweep_ms / 1_000)
+                self._is_again = True
+
+    async def _work_page(self, tenant: str | None) -> str | None:
+        """Renders and stores one page of a job; whose it was, None where there is none."""
+        now_ms, lease_ms = self._now_ms(), self._limits.lease_ms
+        job = await self._store.writer.run(
+            lambda connection: claim_job(connection, TEMPLATE, tenant, now_ms, lease_ms), bulk=True
+        )
+        if job is None:
+            return None
+        limit = self._limits.page_receivers_max
+        page = await self._store.reader.run(lambda connection: personal.read_people(connection, job, limit))
+        done = await self._render(page.form, page.people)
+        is_last = await self._store.writer.run(
+            lambda connection: personal.store_people(connection, job, page, done, self._channels, self._now_ms()),
+            bulk=True,
+        )
+        if is_last:
+            self._on_work(job.tenant)
+        return job.tenant
+
+    async def _render_again(self) -> bool:
+        """Renders some content once more that failed, if that is asked for; whether there was any."""
+        if not self._is_again:
+            return False
+        self._is_again = False
+        limit = self._limits.page_receivers_max
+        found = await self._store.reader.run(lambda connection: personal.read_again(connection, limit))
+        if found is None:
+            return False
+        done = await self._render(found.form, found.people)
+        now_ms = self._now_ms()
+        await self._store.writer.run(lambda connection: personal.store_again(connection, found.nid, done, now_ms))
+        self._is_again = True
+        return True
+
+    async def _render(self, form: bytes, people: Sequence[Person]) -> list[Personal]:
+        if not people:
+            return []
+        return await render_people(self._renderer, msgspec.json.decode(form, type=Form), people)

@@ -1,0 +1,144 @@
+"""Content of each receiver in the embedded store: what is still to render, what was rendered, and what failed.
+
+A notification whose template names its receiver has a job of its own before those of the channels. They are made when its last page is
+stored. Invariant: no delivery of such a notification is made for a receiver whose content is not there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ....model import DeliveryKey, Job, Page, Person, Personal
+from ..accept import make_jobs
+from ..changes import Changes
+from ..deciding import RENDERING
+from ..jobs import move_cursor, read_numbers
+from ..many.rows import pack_list, run_on_rows
+from ..tenants import give_bytes_back, take_bytes
+from .pausing import TEMPLATE, is_paused, note_render
+
+
+class PeoplePage(NamedTuple):
+    """Receivers to render for. `form` is what the content is made of; `cursor` and `is_last` hold when all of them are rendered."""
+
+    form: bytes
+    people: tuple[Person, ...]
+    cursor: int
+    is_last: bool
+
+
+class Again(NamedTuple):
+    """Receivers of one notification that are rendered once more."""
+
+    nid: int
+    form: bytes
+    people: tuple[Person, ...]
+
+
+def read_people(connection: sqlite3.Connection, job: Job, limit: int) -> PeoplePage:
+    """The receivers after the cursor that still exist."""
+    page, is_last, left_out = read_numbers(connection, job, limit)
+    form = _read_form(connection, job.nid)
+    if not page or form is None:
+        return PeoplePage(b"", (), job.cursor, True)
+    wanted = [rid for rid in page if rid not in left_out]
+    return PeoplePage(form, _read_people(connection, wanted), page[-1], is_last)
+
+
+def store_people(
+    connection: sqlite3.Connection,
+    job: Job,
+    page: PeoplePage,
+    done: Sequence[Personal],
+    channels: Sequence[str],
+    now_ms: int,
+) -> bool:
+    """Stores what was rendered, and the checkpoint; whether the channels have work now.
+
+    Where most of the first receivers fail the job pauses instead, and its page is rendered again when it is resumed.
+    """
+    changes = Changes(connection, now_ms, {job.nid: job.tenant})
+    for one in done:
+        note_render(connection, DeliveryKey(job.nid, one.rid, TEMPLATE, 0), not one.failure, changes)
+    if is_paused(connection, job.nid, TEMPLATE):
+        return False
+    is_whole = len(done) == len(page.people)
+    cursor, is_last = (page.cursor, page.is_last) if is_whole else (done[-1].rid, False)
+    if not move_cursor(connection, job, Page((), cursor, is_last)):
+        return False
+    _insert(connection, job.nid, done)
+    if is_last:
+        make_jobs(connection, [job.nid], channels)
+    return is_last
+
+
+def ask_again(connection: sqlite3.Connection, key: DeliveryKey) -> None:
+    """A receiver's content is rendered once more, where it failed: a delivery is repeated."""
+    connection.execute("UPDATE personal SET is_again = 1 WHERE nid = ? AND rid = ? AND failure <> ''", key[:2])
+
+
+def read_again(connection: sqlite3.Connection, limit: int) -> Again | None:
+    """Receivers whose content is to be rendered once more; None: there are none."""
+    rows = connection.execute(
+        "SELECT nid, rid FROM personal WHERE is_again = 1 ORDER BY nid, rid LIMIT ?", (limit,)
+    ).fetchall()
+    if not rows:
+        return None
+    nid = rows[0][0]
+    people = _read_people(connection, [rid for other, rid in rows if other == nid])
+    return Again(nid, _read_form(connection, nid) or b"", people)
+
+
+def store_again(connection: sqlite3.Connection, nid: int, done: Sequence[Personal], now_ms: int) -> None:
+    """Stores the second rendering; deliveries that waited for it are due."""
+    _insert(connection, nid, done)
+    connection.executemany(
+        "UPDATE delivery SET due_ms = ? WHERE nid = ? AND rid = ? AND state = 2 AND reason = ?",
+        [(now_ms, nid, one.rid, RENDERING) for one in done],
+    )
+
+
+def forget_personal(connection: sqlite3.Connection, nid: int, limit: int) -> int:
+    """Deletes the content of some receivers of a notification; how many."""
+    found = connection.execute(
+        "SELECT rid, length(content) + length(email) FROM personal WHERE nid = ? ORDER BY rid LIMIT ?", (nid, limit)
+    ).fetchall()
+    if not found:
+        return 0
+    connection.execute("DELETE FROM personal WHERE nid = ? AND rid <= ?", (nid, found[-1][0]))
+    (tenant,) = connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
+    give_bytes_back(connection, tenant, sum(size for _, size in found))
+    return len(found)
+
+
+def _insert(connection: sqlite3.Connection, nid: int, done: Iterable[Personal]) -> None:
+    """Nothing is stored of a receiver that was erased meanwhile."""
+    rows = list(done)
+    before = connection.execute(
+        "SELECT coalesce(sum(length(content) + length(email)), 0) FROM personal "
+        "WHERE nid = ? AND rid IN (SELECT value FROM json_each(?))",
+        (nid, pack_list(one.rid for one in rows)),
+    ).fetchone()[0]
+    run_on_rows(
+        connection,
+        "INSERT OR REPLACE INTO personal SELECT column1, rid, column3, column4, column5, 0 FROM (",
+        [(nid, *one) for one in rows],
+        ") JOIN receiver ON receiver.rid = column2",
+    )
+    (tenant,) = connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
+    take_bytes(connection, tenant, sum(len(one.content) + len(one.email) for one in rows) - before)
+
+
+def _read_form(connection: sqlite3.Connection, nid: int) -> bytes | None:
+    row = connection.execute("SELECT body FROM rendered WHERE nid = ? AND channel = ?", (nid, TEMPLATE)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _read_people(connection: sqlite3.Connection, rids: Sequence[int]) -> tuple[Person, ...]:
+    rows = connection.execute(
+        "SELECT rid, name, attributes FROM receiver WHERE rid IN (SELECT value FROM json_each(?)) ORDER BY rid",
+        (pack_list(rids),),
+    )
+    return tuple(Person(*row) for row in rows)

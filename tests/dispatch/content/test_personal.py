@@ -1,0 +1,207 @@
+"""A template that names its receiver is rendered for each: on every channel, and one that does not render fails only its own deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import email.policy
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from godwit.dispatch.content.personal import Form, Person, render_people
+from godwit.dispatch.content.renderer import Renderer
+from godwit.dispatch.content.templates import Parts
+from tests.dispatch.conftest import Running, running
+from tests.dispatch.email.test_email import Server, mailing
+from tests.dispatch.test_inbox import wait_for
+from tests.dispatch.test_policies import wait_for_row
+from tests.dispatch.test_webhook import LOOPBACK, endpoint
+
+pytest.importorskip("liquid", reason="needs the extra `dispatch`")
+DEADLINE_S = 90
+GREETING = {
+    "locales": {
+        "default": {
+            "title": "Hi {{ receiver.attributes.name }}",
+            "email": {"subject": "{{ receiver.id }}: {{ offer }}"},
+        },
+        "es": {"title": "Hola {{ receiver.attributes.name }}"},
+    }
+}
+FAST = {"dispatch_limits": {"sweep_ms": 100}}
+NOTE = {"to": {"receivers": ["ann", "bob", "eve"]}, "content": {"template": "hi", "data": {"offer": "50 %"}}}
+
+
+async def put_people(both: Running) -> None:
+    assert (await both.api("PUT", "/v1/templates/hi", GREETING))[1]["variables"] == ["offer", "receiver"]
+    await both.api("PUT", "/v1/receivers/ann", {"locale": "es-MX", "attributes": {"name": "Ann"}})
+    await both.api("PUT", "/v1/receivers/bob", {"attributes": {"name": "Bob"}})
+    await both.api("PUT", "/v1/receivers/eve", {})  # without a name
+
+
+async def read_titles(both: Running, name: str) -> list[str]:
+    _, told = await both.api("GET", "/v1/inbox", key=await both.make_token(name))
+    return [item["content"].get("title") for item in told["items"]]
+
+
+def find_in_files(folder: Path, text: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+async def test_each_inbox_has_content_of_its_own_and_one_without_fails_until_it_renders(
+    tmp_path: Path, runtime: Path
+) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        status, told = await both.api("PUT", "/v1/notifications/n1", {**NOTE, "content": {"template": "hi"}})
+        assert (status, told["code"]) == (422, 4328), "data lacks the offer"
+        await both.api("PUT", "/v1/notifications/n1", NOTE)
+        assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 2, "failed": 1}}
+        assert await read_titles(both, "ann") == ["Hola Ann"]
+        assert await read_titles(both, "bob") == ["Hi Bob"]
+        assert await read_titles(both, "eve") == []
+        _, told = await both.api("GET", "/v1/notifications/n1/deliveries?state=failed")
+        [row] = told["deliveries"]
+        assert (row["receiver"], row["reason"]) == ("eve", "content") and "name" in row["ref"]
+        await both.api("PATCH", "/v1/receivers/eve", {"attributes": {"name": "Eve"}})
+        await both.api("PATCH", "/v1/receivers/bob", {"attributes": {"name": "Robert"}})
+        assert (await both.api("POST", "/v1/dead-letters/replay", {"notification": "n1"}))[1]["replayed"] == 1
+        await wait_for_row(both, "n1", ("eve", "inbox"), "sent")
+        assert await read_titles(both, "eve") == ["Hi Eve"]
+        assert await read_titles(both, "bob") == ["Hi Bob"], "what was sent stays as it was"
+
+
+async def test_a_failed_delivery_is_retried_by_its_id_with_what_the_receiver_has_now(
+    tmp_path: Path, runtime: Path
+) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        await both.api("PUT", "/v1/notifications/n1", {**NOTE, "to": {"receiver": "eve"}})
+        await wait_for_row(both, "n1", ("eve", "inbox"), "failed")
+        _, told = await both.api("GET", "/v1/notifications/n1/deliveries")
+        again = f"/v1/deliveries/{told['deliveries'][0]['id']}/retry"
+        assert (await both.api("POST", again))[0] == 202
+        await wait_for_row(both, "n1", ("eve", "inbox"), "failed")
+        await both.api("PATCH", "/v1/receivers/eve", {"attributes": {"name": "Eve"}})
+        assert (await both.api("POST", again))[0] == 202
+        await wait_for_row(both, "n1", ("eve", "inbox"), "sent")
+
+
+async def test_webhooks_and_e_mails_have_the_receivers_content(tmp_path: Path, runtime: Path) -> None:
+    taken: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def take(request: web.Request) -> web.Response:
+        taken.put_nowait(await request.json())
+        return web.Response()
+
+    server = Server()
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        endpoint(take) as url,
+        mailing(tmp_path, server, {"dispatch": LOOPBACK["dispatch"]}) as both,
+    ):
+        await put_people(both)
+        for name in ("ann", "bob"):
+            mail = {"channel": "email", "value": f"{name}@mail.example"}
+            await both.api("PUT", f"/v1/receivers/{name}/addresses/mail", mail)
+            await both.api("PUT", f"/v1/receivers/{name}/addresses/hook", {"channel": "webhook", "value": url})
+        note = {**NOTE, "override": {"email": {"reply_to": "shop@shop.example"}}}
+        await both.api("PUT", "/v1/notifications/n1", note)
+        counts = (await wait_for(both, "n1"))["counts"]
+        assert counts == {"inbox": {"sent": 2, "failed": 1}, "webhook": {"sent": 2}, "email": {"sent": 2}}
+        titles = {json.dumps(taken.get_nowait()) for _ in range(2)}
+        assert any("Hola Ann" in one for one in titles) and any("Hi Bob" in one for one in titles)
+    mails = [email.message_from_bytes(raw, policy=email.policy.default) for raw in server.taken]
+    assert {one["Reply-To"] for one in mails} == {"shop@shop.example"}
+    assert {str(one["To"]): str(one["Subject"]) for one in mails} == {
+        "ann@mail.example": "Hola Ann",  # the part in Spanish has no subject of its own
+        "bob@mail.example": "bob: 50 %",
+    }
+
+
+async def test_a_template_that_mostly_does_not_render_pauses_before_anything_is_sent(
+    tmp_path: Path, runtime: Path
+) -> None:
+    count = 120
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        await both.api("PUT", "/v1/groups/news")
+        for number in range(count):
+            await both.api("PUT", f"/v1/receivers/r{number}", {})
+            await both.api("PUT", f"/v1/groups/news/subscriptions/r{number}")
+        await both.api("PUT", "/v1/notifications/n1", {**NOTE, "to": {"group": "news"}})
+        told = await wait_for(both, "n1", "paused")
+        assert told["paused"] == ["template"] and told["counts"] == {}
+        for number in range(count - 2):
+            await both.api("PATCH", f"/v1/receivers/r{number}", {"attributes": {"name": f"R{number}"}})
+        assert (await both.api("POST", "/v1/notifications/n1/resume"))[1]["resumed"] == ["template"]
+        assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": count - 2, "failed": 2}}
+
+
+async def test_the_rendered_content_of_an_erased_receiver_is_in_no_file(tmp_path: Path, runtime: Path) -> None:
+    name = "Anneliese-Unmistakable"
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        await both.api("PATCH", "/v1/receivers/ann", {"attributes": {"name": name}})
+        before = (await both.api("GET", "/v1/tenants/default"))[1]["usage"]["stored_bytes"]
+        await both.api("PUT", "/v1/notifications/n1", NOTE)
+        await wait_for(both, "n1")
+        assert await read_titles(both, "ann") == [f"Hola {name}"]
+        stored = (await both.api("GET", "/v1/tenants/default"))[1]["usage"]["stored_bytes"]
+        assert (await both.api("DELETE", "/v1/receivers/ann"))[0] == 204
+        assert before < (await both.api("GET", "/v1/tenants/default"))[1]["usage"]["stored_bytes"] < stored
+        assert (await wait_for(both, "n1"))["counts"]["inbox"]["sent"] == 2
+    assert not find_in_files(tmp_path, name.encode())
+
+
+async def test_a_preview_shows_what_a_receiver_would_get(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        path, data = "/v1/templates/hi/preview", {"offer": "1"}
+        _, told = await both.api("POST", path, {"data": data, "receiver": "ann"})
+        assert (told["locale"], told["content"]["title"]) == ("es", "Hola Ann")
+        _, told = await both.api("POST", path, {"data": {**data, "receiver": {"id": "x", "attributes": {"name": "X"}}}})
+        assert told["content"]["title"] == "Hi X"
+        for wrong, code in (({"data": data}, 4328), ({"data": data, "receiver": "no"}, 4306)):
+            assert (await both.api("POST", path, wrong))[1]["code"] == code
+        assert (await both.api("POST", path, {"data": data, "receiver": "eve"}))[1]["code"] == 4329
+
+
+async def test_a_receiver_in_data_is_what_the_template_names(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        data = {"offer": "1", "receiver": {"id": "all", "attributes": {"name": "all"}}}
+        await both.api("PUT", "/v1/notifications/n1", {**NOTE, "content": {"template": "hi", "data": data}})
+        assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 3}}
+        assert await read_titles(both, "eve") == ["Hi all"]
+
+
+async def test_pages_end_in_time_and_a_text_that_takes_too_long_is_its_receivers_own_fault() -> None:
+    slow = "{% if receiver.id == 'r7' %}{% for a in (1..9999) %}{{ receiver.id | append: 'x' }}{% endfor %}{% endif %}{{ receiver.id }}"
+    heavy = (
+        "{% if receiver.id == 'r7' %}"
+        + "{{ (1..9999) | join: ',' | split: ',' | sort | join: '-' }}" * 40
+        + "{% endif %}"
+    )
+    people = [Person(number, f"r{number}", b"{}") for number in range(300)]
+    renderer = Renderer()
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            done: list[Any] = []
+            pages: Counter[int] = Counter()
+            while len(done) < len(people):
+                page = await render_people(
+                    renderer, Form({"default": Parts(title=heavy + slow)}), people[len(done) :], 0.0
+                )
+                pages[len(page)] += 1
+                done += page
+    finally:
+        await renderer.close()
+    assert [one.rid for one in done] == [person.rid for person in people]
+    assert [one.rid for one in done if one.failure] == [7]
+    assert sum(pages.values()) > 1, "a page without time takes what one request takes"
