@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use godwit_core::holder::Holder;
 use godwit_core::message::{Batch, Draft, Kind};
-use godwit_core::node::{Entry, Found, Node, Stride, Way};
+use godwit_core::node::{Entry, Found, HOLES_MAX, Node, Stride, Way};
 use godwit_core::position::Now;
 use godwit_core::settings::Settings;
 use godwit_core::subject::Pattern;
@@ -50,7 +50,7 @@ fn measure_walks(count: usize) {
             let mut reached = 0;
             while reached < node.arrival() {
                 let mut brought = Found::default();
-                let stride = Stride { entries_max: 4_096, bytes_max: 65_536 };
+                let stride = Stride { entries_max: 4_096, bytes_max: 65_536, holes_max: HOLES_MAX };
                 let way = Way { after: reached, until: node.arrival(), stride };
                 reached = node.walk(&pattern, way, &mut brought).reached;
                 found += brought.messages.len();

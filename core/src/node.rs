@@ -45,7 +45,7 @@ pub use read::{Head, Hole, Place, Read};
 pub use report::Totals;
 pub use room::{ConnectionCount, Purged};
 pub use snapshot::Snapshot;
-pub use walk::{Found, Stride, Walk, Way};
+pub use walk::{Found, HOLES_MAX, Stride, Walk, Way};
 
 /// One node's shared state.
 #[derive(Debug)]

@@ -27,6 +27,8 @@ pub struct Stride {
     pub entries_max: usize,
     /// Bytes put out; at least one message is.
     pub bytes_max: usize,
+    /// Logs of which something is gone.
+    pub holes_max: usize,
 }
 
 /// What is to be walked: the arrivals in `(after, until]`.
@@ -51,8 +53,8 @@ pub struct Found {
 const LOGS_MAX: usize = 64;
 const LOOKS_MAX: u64 = 256;
 const WAY_MIN: u64 = 64;
-/// Holes of one call; they are looked through for each message that is gone.
-const HOLES_MAX: usize = 256;
+/// Holes of one call, at most; they are looked through for each message that is gone.
+pub const HOLES_MAX: usize = 256;
 
 impl Node {
     /// Messages that `pattern` holds on the way.
@@ -62,7 +64,7 @@ impl Node {
         }
         let known = Way { until: way.until.min(self.index.head()), ..way };
         let reached = match self.find_few(pattern, known.until.saturating_sub(way.after)) {
-            Some(slots) => self.walk_logs(&slots, known, found),
+            Some(slots) => self.walk_logs(pattern, &slots, known, found),
             None => self.walk_index(pattern, known, found),
         };
         let reached = if reached >= known.until { way.until.max(way.after) } else { reached };
@@ -78,7 +80,7 @@ impl Node {
         let lost = self.forgotten.last_of(pattern, after, self.skipped > after).max(is_short.then_some(gone));
         let known = Way { until: way.until.min(self.index.head()), ..way };
         let reached = match self.find_few(pattern, known.until.saturating_sub(way.after)) {
-            Some(slots) => self.walk_logs(&slots, known, found),
+            Some(slots) => self.walk_logs(pattern, &slots, known, found),
             None => self.walk_index(pattern, Way { after: way.after.max(gone), ..known }, found),
         };
         let reached = if reached >= known.until { way.until.max(way.after) } else { reached };
@@ -104,10 +106,11 @@ impl Node {
     }
 
     /// Merges a few logs by arrival.
-    fn walk_logs(&self, slots: &[u32], way: Way, found: &mut Found) -> u64 {
+    fn walk_logs(&self, pattern: &Pattern, slots: &[u32], way: Way, found: &mut Found) -> u64 {
         let Way { after, until, stride } = way;
         let Found { messages: out, holes } = found;
         let (mut next, mut left, out_before) = (BinaryHeap::new(), stride.bytes_max, out.len());
+        let holes_before = holes.len();
         let arrival_of = |slot: u32, index: usize| {
             let message = self.names.log_at(slot)?.nth(index)?;
             (message.arrival <= until).then_some(message.arrival)
@@ -136,6 +139,12 @@ impl Node {
                 holes.push((id, Arc::clone(&log.subject), hole));
             }
         }
+        if holes.len() - holes_before > stride.holes_max {
+            // Fewer of them lie on a part of the way.
+            out.truncate(out_before);
+            holes.truncate(holes_before);
+            return self.walk_index(pattern, way, found);
+        }
         reached
     }
 
@@ -146,7 +155,7 @@ impl Node {
         let (mut left, mut reached) = (stride.bytes_max, after);
         let (out_before, holes_before) = (out.len(), holes.len());
         let end = until.min(after.saturating_add(stride.entries_max.max(1) as u64));
-        while reached < end && holes.len() - holes_before < HOLES_MAX {
+        while reached < end && holes.len() - holes_before < stride.holes_max {
             let arrival = reached + 1;
             let place = self.index.get(arrival);
             let log = place.and_then(|place| Some((self.names.log_at(place.slot)?, place)));

@@ -11,12 +11,12 @@ use crate::conflation::{Conflation, Part};
 use crate::cursor::CursorState;
 use crate::journal::Place;
 use crate::message::{LogId, Message};
-use crate::node::{Found, Node, Stride, Way};
+use crate::node::{Found, HOLES_MAX, Node, Stride, Way};
 use crate::stream::Source;
 use crate::subject::Pattern;
 
 /// What one step of a pattern's catch-up looks at.
-const STRIDE: Stride = Stride { entries_max: 4096, bytes_max: GATHER_BYTES };
+const STRIDE: Stride = Stride { entries_max: 4096, bytes_max: GATHER_BYTES, holes_max: HOLES_MAX };
 
 /// What a step found: private bytes already written, and messages to be encoded once the node is let go.
 type Step = (Frames, Vec<Arc<Message>>);
@@ -250,7 +250,12 @@ impl Shard {
             self.streams.get(stream_id).is_some_and(|stream| stream.conflate_ms > 0 || stream.conflates_slow);
         let job = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref());
         let chunk = job.map(|job| job.skips_until).filter(|&until| is_merging && until > from);
-        Way { after: from, until: self.reach(stream_id).min(chunk.unwrap_or(u64::MAX)), stride: STRIDE }
+        let holes_max = self.holes_max(id);
+        Way {
+            after: from,
+            until: self.reach(stream_id).min(chunk.unwrap_or(u64::MAX)),
+            stride: Stride { holes_max, ..STRIDE },
+        }
     }
 
     /// The next chunk of a pattern's messages, in feed order.

@@ -48,6 +48,7 @@ impl Shard {
     }
 
     pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {
+        self.note_lost_way(id);
         if let Some(name) = self.stream_name(id) {
             self.tell_part_gap(id, &name, reason);
         }
@@ -100,6 +101,13 @@ impl Shard {
 
     fn join(&mut self, id: u32) -> Option<&mut Join> {
         self.cursors.get_mut(id)?.job.as_mut()?.join.as_mut()
+    }
+
+    /// Leaves the rest of a join's snapshots out.
+    pub(super) fn cut_join(&mut self, id: u32) {
+        if self.join(id).is_some_and(|join| matches!(join.plan, Plan::Snapshots)) {
+            self.finish_join(id);
+        }
     }
 
     fn finish_join(&mut self, id: u32) {

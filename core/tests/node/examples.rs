@@ -2,7 +2,7 @@
 use godwit_core::codes::Code;
 use godwit_core::command::GapReason;
 use godwit_core::message::Batch;
-use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
+use godwit_core::node::{Entry, Found, HOLES_MAX, Node, Outcome, Place, Stride, Way};
 
 use crate::support::{at_ms, draft, new_node, pattern, position, publish};
 
@@ -66,7 +66,7 @@ fn a_walk_finds_everything_of_a_pattern_between_two_arrivals() {
         publish(&mut node, subject, draft("1"), at_ms(0));
     }
     let mut found = Found::default();
-    let stride = Stride { entries_max: 100, bytes_max: 1 << 20 };
+    let stride = Stride { entries_max: 100, bytes_max: 1 << 20, holes_max: HOLES_MAX };
     let walk = node.walk(&pattern("/a/*"), Way { after: 1, until: 4, stride }, &mut found);
     assert!(!walk.is_lost && walk.reached == 4 && found.holes.is_empty());
     assert_eq!(found.messages.iter().map(|message| message.arrival).collect::<Vec<_>>(), [3, 4]);
@@ -194,7 +194,7 @@ fn a_long_feed_remembers_exactly_what_it_let_go() {
     assert_eq!(node.totals().index_entries, 200_000 - 500);
     let (mut found, mut reached, mut missed) = (Found::default(), 500, 0);
     while reached < 200_000 {
-        let stride = Stride { entries_max: 50_000, bytes_max: 1 << 20 };
+        let stride = Stride { entries_max: 50_000, bytes_max: 1 << 20, holes_max: HOLES_MAX };
         let walk = node.walk(&pattern("/**"), Way { after: reached, until: 200_000, stride }, &mut found);
         assert!(!walk.is_lost);
         reached = walk.reached;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use godwit_core::command::GapReason;
 use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind, LogId};
-use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
+use godwit_core::node::{Entry, Found, HOLES_MAX, Node, Outcome, Place, Stride, Way};
 use godwit_core::position::Position;
 use godwit_core::subject::Pattern;
 use proptest::prelude::*;
@@ -127,7 +127,9 @@ impl World {
                     self.readers.push(Reader { subject, log: *log, after, until, reached: after, found: Vec::new() });
                 }
             }
-            Step::Advance { entries_max, bytes_max } => self.advance(Stride { entries_max, bytes_max }),
+            Step::Advance { entries_max, bytes_max } => {
+                self.advance(Stride { entries_max, bytes_max, holes_max: HOLES_MAX })
+            }
             Step::Place { subject, back } => self.place(subject, back),
         }
     }
@@ -351,7 +353,7 @@ impl World {
 
     fn finish(&mut self) {
         while !self.walkers.is_empty() || !self.readers.is_empty() {
-            self.advance(Stride { entries_max: 3, bytes_max: 700 });
+            self.advance(Stride { entries_max: 3, bytes_max: 700, holes_max: 2 });
         }
         for shard in 0..3 {
             self.drain(shard, usize::MAX);

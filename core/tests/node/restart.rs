@@ -8,7 +8,7 @@ use godwit_core::codes::Code;
 use godwit_core::command::{Ack, GapReason, Numbered};
 use godwit_core::journal::{KeptMessage, MessageRow};
 use godwit_core::message::Kind;
-use godwit_core::node::{Found, Node, Outcome, PastRun, Place, Progress, Stride, Way};
+use godwit_core::node::{Found, HOLES_MAX, Node, Outcome, PastRun, Place, Progress, Stride, Way};
 use godwit_core::position::{Position, ResumeToken};
 use godwit_core::settings::{JournalSettings, PatternSettings};
 use proptest::prelude::*;
@@ -171,7 +171,7 @@ fn check_resume_tokens(book: &Book, node: &Node) {
         let mut from = node.place_resume_token(*resume_token, &every).unwrap();
         let mut found = Found::default();
         while from < node.arrival() {
-            let stride = Stride { entries_max: 7, bytes_max: 300 };
+            let stride = Stride { entries_max: 7, bytes_max: 300, holes_max: HOLES_MAX };
             let walk = node.walk(&every, Way { after: from, until: node.arrival(), stride }, &mut found);
             assert!(!walk.is_lost && walk.reached > from);
             from = walk.reached;

@@ -2,10 +2,12 @@
 
 use crate::http::{field, get};
 use crate::world::client::Random;
+use crate::world::past::Past;
 use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
+use godwit_core::settings::JournalSettings;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The answers that a socket took since the last look; what is left must be the beginning of another.
 struct Reader {
@@ -181,14 +183,22 @@ fn what_polyfills_of_event_sources_add_is_taken() {
 }
 
 /// Answers one after the other, each from the place of the last, until one is empty; returns what they held.
-fn read_all(world: &mut World, asked: &str, mut place: String) -> Vec<Value> {
+fn read_all(world: &mut World, asked: &str, place: String) -> Vec<Value> {
+    read_with(world, asked, place, |_| {})
+}
+
+/// The same where something else goes on at each turn. No answer that holds something may end where it began.
+fn read_with(world: &mut World, asked: &str, mut place: String, mut turn: impl FnMut(&mut World)) -> Vec<Value> {
+    let parameter =
+        if asked.matches("subject=").count() == 1 && !asked.contains('*') { "after" } else { "last_event_id" };
     let mut reader = Reader { place: world.accept(0), bytes: Vec::new() };
     let mut all = Vec::new();
     for _ in 0..1_000 {
-        world.bytes(reader.place, get(&format!("/v1/messages?{asked}&last_event_id={place}"), None).as_bytes());
+        world.bytes(reader.place, get(&format!("/v1/messages?{asked}&{parameter}={place}"), None).as_bytes());
         let mut answer = None;
         for _ in 0..1_000 {
             world.turn(0);
+            turn(world);
             answer = reader.next(world);
             if answer.is_some() {
                 break;
@@ -201,7 +211,9 @@ fn read_all(world: &mut World, asked: &str, mut place: String) -> Vec<Value> {
             return all;
         }
         all.extend(items);
-        place = next.expect("a place");
+        let next = next.expect("a place");
+        assert_ne!(next, place, "an answer that would be given again: {body}");
+        place = next;
     }
     panic!("no end after 1,000 answers, the last from {place}");
 }
@@ -252,6 +264,50 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(seeded(64))]
+
+    /// The same where memory has let go of the messages, and pages of the journal have them.
+    #[test]
+    fn answers_that_are_read_back_come_to_an_end_with_everything(
+        seed in 1u64..u64::MAX, limit in 1usize..9, page_max in 1usize..9,
+    ) {
+        let mut random = Random(seed);
+        let selectors = ["subject=/a/0", "subject=/a/*", "subject=/a/0&subject=/a/1", "subject=/a/*&subject=/a/1"];
+        let asked = format!("{}&limit={limit}&wait={}", selectors[random.below(4) as usize], random.below(2));
+        let mut settings = open_settings();
+        settings.journal = Some(JournalSettings::default());
+        settings.limits.log_messages_max = 1 + random.below(3) as usize;
+        let mut world = World::new(settings, 1, false);
+        let place = first_place(&mut world, asked.split("&limit").next().expect("a selector"));
+        let publisher = world.connect(0);
+        let mut counts = [0u64; 3];
+        for _ in 0..1 + random.below(60) {
+            let subject = random.below(3) as usize;
+            counts[subject] += 1;
+            world.say(publisher, &format!("{{\"publish\":\"/a/{subject}\",\"content\":{}}}", counts[subject]));
+            world.turn(0);
+        }
+        let mut past = Past { page_max, ..Past::default() };
+        past.serve(&mut world);
+        let all = read_with(&mut world, &asked, place, |world| {
+            past.serve(world);
+            world.advance(100);
+        });
+        for (number, &count) in counts.iter().enumerate() {
+            let subject = format!("/a/{number}");
+            if asked.contains(&subject) || asked.contains('*') {
+                let of = all.iter().filter(|one| one["message"] == *subject);
+                let mut got: Vec<u64> = of.filter_map(|one| one["content"].as_u64()).collect();
+                got.sort_unstable();
+                got.dedup();
+                prop_assert_eq!(got, (1..=count).collect::<Vec<_>>(), "{} {}", subject, asked);
+            }
+        }
+        prop_assert!(all.iter().all(|one| one.get("gap").is_none()), "{:?}", all);
+    }
+}
+
 /// The gaps of a pattern's subjects and their snapshots may be more than one step holds: the next answer begins after all of them.
 #[test]
 fn an_answer_of_many_gaps_moves_its_place() {
@@ -272,4 +328,51 @@ fn an_answer_of_many_gaps_moves_its_place() {
     }
     assert_eq!(heads.len(), 40);
     assert!(heads.values().all(|at| at == "\"7.10\""), "{heads:?}");
+}
+
+/// What is lost is thousands of subjects long: the answer tells of it with as many snapshots as fit, and the next one goes on.
+#[test]
+fn an_answer_of_a_lost_pattern_moves_its_place() {
+    let mut settings = open_settings();
+    settings.limits.log_messages_max = 1;
+    settings.limits.index_entries_max = 1_000;
+    settings.limits.reply_buffer_bytes_max = 1 << 20;
+    let mut world = World::new(settings, 1, false);
+    let place = first_place(&mut world, "subject=/a/*");
+    let publisher = world.connect(0);
+    let content = "x".repeat(7_000);
+    for number in 0..5_500 {
+        world.say(publisher, &format!("{{\"publish\":\"/a/{number}\",\"content\":\"{content}\"}}"));
+        if number % 64 == 0 {
+            world.turn(0);
+        }
+    }
+    world.turn_all();
+    let all = read_all(&mut world, "subject=/a/*", place);
+    assert_eq!((&all[0]["gap"], &all[0]["missed"]), (&json!("/a/*"), &json!(null)));
+    let snapshots = all.iter().filter(|one| one.get("message").is_some()).count();
+    assert!((1_000..5_500).contains(&snapshots), "{snapshots}");
+}
+
+/// However large the snapshots are that stand for what is gone, an answer holds a few of them, and the next one goes on.
+#[test]
+fn an_answer_of_gaps_with_large_snapshots_is_not_too_large() {
+    for subjects in [60, 200] {
+        let mut settings = open_settings();
+        settings.limits.log_messages_max = 1;
+        settings.limits.logs_bytes_max = 1 << 30;
+        let mut world = World::new(settings, 1, false);
+        let place = first_place(&mut world, "subject=/a/*");
+        let publisher = world.connect(0);
+        let content = "x".repeat(1_000_000);
+        for number in 0..2 * subjects {
+            let content = if number < subjects { "small" } else { &content };
+            world.say(publisher, &format!("{{\"publish\":\"/a/{}\",\"content\":\"{content}\"}}", number % subjects));
+            world.turn(0);
+        }
+        let all = read_all(&mut world, "subject=/a/*", place);
+        let messages = all.iter().filter(|one| one.get("message").is_some());
+        let heads: std::collections::HashSet<String> = messages.map(|one| one["message"].to_string()).collect();
+        assert_eq!(heads.len(), subjects);
+    }
 }

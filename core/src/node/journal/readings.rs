@@ -8,7 +8,7 @@ use super::super::Node;
 use super::super::SHARDS_MAX;
 use super::super::log::Known;
 use crate::message::LogId;
-use crate::node::walk::{Found, Stride, Way};
+use crate::node::walk::{Found, HOLES_MAX, Stride, Way};
 use crate::position::Position;
 use crate::subject::Pattern;
 
@@ -16,7 +16,7 @@ use crate::subject::Pattern;
 const PURGES_MAX: usize = 4_096;
 
 /// How much of a way is looked at before somebody goes on from memory.
-const LOOK: Stride = Stride { entries_max: 4_096, bytes_max: 65_536 };
+const LOOK: Stride = Stride { entries_max: 4_096, bytes_max: 65_536, holes_max: HOLES_MAX };
 
 #[derive(Debug)]
 pub(in crate::node) struct Readings {

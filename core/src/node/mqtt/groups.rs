@@ -10,11 +10,11 @@ use super::dealt::{Dealings, Dealt};
 use super::group_notes::DealtBefore;
 use crate::holder::{group_key, group_of};
 use crate::message::{LogId, Message};
-use crate::node::{Found, Stride, Way};
+use crate::node::{Found, HOLES_MAX, Stride, Way};
 use crate::subject::Pattern;
 
 /// What one look at the feed brings.
-const STRIDE: Stride = Stride { entries_max: 1_024, bytes_max: 65_536 };
+const STRIDE: Stride = Stride { entries_max: 1_024, bytes_max: 65_536, holes_max: HOLES_MAX };
 /// Messages put aside for a shard that has not fetched them, before the others wait for it.
 const ASIDE_MAX: usize = 256;
 /// Before a group's name in the name of its note.

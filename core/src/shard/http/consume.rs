@@ -3,9 +3,10 @@
 use super::produce::array;
 use crate::codec::Wire;
 use crate::codes::Code;
-use crate::cursor::CursorState;
+use crate::cursor::{CursorState, NONE};
 use crate::http::{self, Answer};
 use crate::message::Message;
+use crate::node::HOLES_MAX;
 use crate::position::Position;
 use crate::shard::connection::Phase;
 use crate::shard::encode::{self, Item, Told};
@@ -16,6 +17,9 @@ use std::sync::Arc;
 
 /// An answer that cannot be cut is refused beyond this: the snapshots of a very wide pattern.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Gaps with their snapshots that an answer takes at a time: as many of the largest fit.
+const POLL_HOLES_MAX: usize = 8;
 
 /// An answer under way.
 #[derive(Debug)]
@@ -29,13 +33,15 @@ pub(in crate::shard) struct Poll {
     began: Option<u64>,
     /// When it is given with what there is (monotonic ms).
     deadline_ms: u64,
+    /// A gap has told of a whole pattern: any of its snapshots may be left out.
+    has_lost_way: bool,
     /// The longest element there may be, beyond what one answer holds.
     frame_bytes_max: usize,
 }
 
 impl Poll {
     pub(super) fn new(limit: usize, deadline_ms: u64, frame_bytes_max: usize) -> Self {
-        Self { body: Vec::new(), count: 0, limit, began: None, deadline_ms, frame_bytes_max }
+        Self { body: Vec::new(), count: 0, limit, began: None, deadline_ms, has_lost_way: false, frame_bytes_max }
     }
 }
 
@@ -55,6 +61,25 @@ impl Shard {
         let began = self.passed(socket);
         if let Some(poll) = self.poll_mut(socket) {
             poll.began = began;
+        }
+    }
+
+    /// The way of a pattern's cursor is lost, which it has told.
+    pub(in crate::shard) fn note_lost_way(&mut self, id: u32) {
+        let socket = self.cursors.get(id).map(|cursor| cursor.connection);
+        if let Some(poll) = socket.and_then(|socket| self.poll_mut(socket)) {
+            poll.has_lost_way = true;
+        }
+    }
+
+    /// Of the snapshots that follow the gap of a whole pattern an answer holds as many as fit: refused, it would be refused again and again.
+    fn cut_joins(&mut self, socket: u32) {
+        let is_cut = self.poll(socket).is_some_and(|poll| poll.has_lost_way && poll.body.len() > BODY_BYTES_MAX);
+        let mut id = self.connections.get(socket).filter(|_| is_cut).map_or(NONE, |connection| connection.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            let next = cursor.next;
+            self.cut_join(id);
+            id = next;
         }
     }
 
@@ -78,6 +103,12 @@ impl Shard {
         }
         let left = self.room(socket);
         if left == 0 && self.poll(socket).is_some() && !self.has_moved(socket) { 1 } else { left }
+    }
+
+    /// How many subjects with a gap one step of a cursor tells of: an answer ends once its place has moved, and cannot hold all snapshots.
+    pub(in crate::shard) fn holes_max(&self, cursor: u32) -> usize {
+        let connection = self.cursors.get(cursor).and_then(|cursor| self.connections.get(cursor.connection));
+        if connection.is_some_and(|connection| connection.wire == Wire::Poll) { POLL_HOLES_MAX } else { HOLES_MAX }
     }
 
     fn room(&self, socket: u32) -> usize {
@@ -169,6 +200,7 @@ impl Shard {
 
     /// Completes an answer if it is time to.
     pub(in crate::shard) fn serve_poll<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+        self.cut_joins(socket);
         let is_behind = self.is_behind(socket);
         let is_joining = self.passed(socket).is_none();
         let has_moved = self.has_moved(socket);
@@ -220,7 +252,7 @@ impl Shard {
         let only = self.connections.get(socket)?.first_cursor;
         let cursor = self.cursors.get(only)?;
         let stream = self.streams.get(cursor.stream)?;
-        let (Source::Subject(log), true) = (&stream.source, cursor.next == crate::cursor::NONE) else {
+        let (Source::Subject(log), true) = (&stream.source, cursor.next == NONE) else {
             return self.resume_token_text(socket);
         };
         let log = *log;
