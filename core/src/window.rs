@@ -233,9 +233,11 @@ impl Window {
     }
 
     /// The boundary at or after `here` behind which frames begin that bring a subject's readers further than `sequence`.
-    pub fn place_behind(&self, here: Boundary, sequence: u64) -> Boundary {
-        let next = self.around(here.place + 1).map(|(_, next)| next).filter(|next| next.sequence <= sequence);
-        next.map_or(here, |next| self.place_behind(next, sequence))
+    pub fn place_behind(&self, mut here: Boundary, sequence: u64) -> Boundary {
+        while let Some((_, next)) = self.around(here.place + 1).filter(|(_, next)| next.sequence <= sequence) {
+            here = next;
+        }
+        here
     }
 
     fn end_before(&self, index: usize) -> Boundary {

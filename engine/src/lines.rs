@@ -153,7 +153,12 @@ impl LinesFile {
         let (file, places, bytes) = written?;
         (self.bytes, self.live_bytes) = (bytes, bytes);
         (self.file, self.places) = (Some(file), places);
-        self.path.parent().map_or(Ok(()), |folder| self.disk.sync_folder(folder))
+        let synced = self.path.parent().map_or(Ok(()), |folder| self.disk.sync_folder(folder));
+        if synced.is_err() {
+            // A power cut could bring the file before this one back, without the lines that would be appended now.
+            self.file = None;
+        }
+        synced
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -360,3 +365,7 @@ mod tests {
         std::fs::remove_dir_all(path).unwrap();
     }
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod disk_tests;

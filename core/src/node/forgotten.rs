@@ -45,6 +45,11 @@ impl Forgotten {
         self.newest = self.newest.max(arrival);
     }
 
+    /// How many names it takes to answer a question about what came after `arrival`.
+    pub(super) fn looks(&self, arrival: u64) -> usize {
+        if arrival < self.newest { self.names.len() } else { 0 }
+    }
+
     /// Whether a subject that `pattern` holds had messages after `arrival` and was forgotten.
     pub(super) fn concerns(&self, pattern: &Pattern, arrival: u64) -> bool {
         self.any_after(arrival, |name| pattern.matches(name))

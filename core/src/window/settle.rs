@@ -81,3 +81,20 @@ impl Window {
         (!beyond.sent.is_empty() || beyond.handed.messages > 0).then(|| Box::new(beyond))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Window;
+
+    #[test]
+    fn a_reader_passes_as_many_frames_as_there_are() {
+        let mut window = Window::new(0, 0);
+        for sequence in 1..=50_000 {
+            window.append(b"x", sequence, 0, sequence);
+        }
+        let first = window.place_after(0).expect("the front");
+        let thread = std::thread::Builder::new().stack_size(128 * 1024);
+        let passed = thread.spawn(move || window.place_behind(first, 49_999).sequence);
+        assert_eq!(passed.expect("a thread").join().expect("room on its stack"), 49_999);
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use godwit_core::command::GapReason;
 use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind, LogId};
-use godwit_core::node::{Entry, Found, HOLES_MAX, Node, Outcome, Place, Stride, Way};
+use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
 use godwit_core::position::Position;
 use godwit_core::subject::Pattern;
 use proptest::prelude::*;
@@ -127,9 +127,7 @@ impl World {
                     self.readers.push(Reader { subject, log: *log, after, until, reached: after, found: Vec::new() });
                 }
             }
-            Step::Advance { entries_max, bytes_max } => {
-                self.advance(Stride { entries_max, bytes_max, holes_max: HOLES_MAX })
-            }
+            Step::Advance { entries_max, bytes_max } => self.advance(Stride { entries_max, bytes_max, holes_max: 9 }),
             Step::Place { subject, back } => self.place(subject, back),
         }
     }

@@ -78,3 +78,31 @@ fn what_is_read_back_ends_where_messages_may_be_seen() {
         }
     }
 }
+
+#[test]
+fn a_purge_takes_what_was_accepted_and_is_not_seen_yet() {
+    let mut world = world();
+    let publisher = world.connect(0);
+    let kept =
+        |number: u64| json!({"publish": "/a", "content": {"k": number}, "retain": true, "merge": true}).to_string();
+    world.say(publisher, &kept(1));
+    world.turn(0);
+    sync(&mut world, 1);
+    world.say(publisher, &kept(2));
+    world.say(publisher, &kept(3));
+    world.turn(0);
+    world.purge("/a");
+    world.say(publisher, &json!({"publish": "/a", "content": {"after": 1}, "retain": true, "merge": true}).to_string());
+    world.turn(0);
+    sync(&mut world, 3);
+    let node = world.node.lock().unwrap();
+    let log = node.find("/a").expect("is known");
+    assert!(node.snapshot(log, world.now).is_none(), "nothing of it is left");
+    assert_eq!((node.place_last(log, 10).1, node.head(log).at.sequence), (0, 3));
+    drop(node);
+    sync(&mut world, 4);
+    let node = world.node.lock().unwrap();
+    assert_eq!(node.place_last(log, 10).1, 1);
+    let snapshot = node.snapshot(node.find("/a").expect("is known"), world.now).expect("a state");
+    assert_eq!(snapshot.content(), br#"{"after":1}"#, "of what came after the purge alone");
+}

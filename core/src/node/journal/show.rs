@@ -40,6 +40,8 @@ struct Behind {
     number: u64,
     /// The snapshot as it will be; none, as it is.
     state: Option<Latest>,
+    /// An operator took back what arrived up to here.
+    purged: u64,
 }
 
 impl Unseen {
@@ -63,6 +65,13 @@ impl Unseen {
     /// What a log's snapshot will be once all is seen, where that is another.
     pub(in crate::node) fn state(&self, slot: u32) -> Option<&Latest> {
         if self.logs.is_empty() { None } else { self.logs.get(&slot)?.state.as_ref() }
+    }
+
+    /// An operator takes back what waits of a log, up to an arrival.
+    pub(in crate::node) fn purge(&mut self, slot: u32, end: u64) {
+        if let Some(behind) = self.logs.get_mut(&slot) {
+            (behind.purged, behind.state) = (end, Some(Latest::default()));
+        }
     }
 
     pub(in crate::node) fn holds_publishers(&self) -> bool {
@@ -102,13 +111,18 @@ impl Node {
             && let Some(Waiting { message, .. }) = self.unseen.waiting.pop_front()
         {
             self.unseen.bytes -= message.cost_bytes();
+            let (mut purged, log, arrival) = (0, message.log, message.arrival);
             if let Some(behind) = self.unseen.logs.get_mut(&message.log.slot).filter(|_| is_kept(&message)) {
+                purged = behind.purged;
                 behind.messages -= 1;
                 if behind.messages == 0 {
                     self.unseen.logs.remove(&message.log.slot);
                 }
             }
             mask |= self.show(message);
+            if arrival <= purged {
+                self.take_back(log, purged);
+            }
         }
         mask
     }

@@ -9,6 +9,8 @@ use crate::subject::Pattern;
 
 /// Subjects of one pattern looked at to find out whether something owed is gone; past it the hole is found when it is met.
 const LOOKS_MAX: usize = 4_096;
+/// The same of all subscriptions of a session, subjects that were forgotten included: the node waits meanwhile.
+const LOOKS_ALL_MAX: usize = 65_536;
 /// Subjects of which so much is counted exactly.
 const COUNTS_MAX: usize = 64;
 /// The bits of a subscription's options that say its QoS.
@@ -167,18 +169,24 @@ impl Node {
         }
         let (mut seen, mut counts, head) = (HashSet::new(), 0, self.index.head());
         let owed = |one: &&KeptSubscription| one.options & QOS_BITS > 0 && split_shared(&one.selector).is_none();
+        let mut looks = LOOKS_ALL_MAX;
         for subscription in kept.subscriptions.iter().filter(owed) {
+            if looks == 0 {
+                break;
+            }
             let Ok(pattern) = Pattern::parse(&subscription.selector) else { continue };
             let arrival = subscription.arrival;
             if kept.is_restored && self.policies.unjournaled_within(&pattern).next().is_some() {
                 missed.is_exact = false;
                 missed.ends_session |= self.policy(pattern.text()).ends_session;
             }
+            looks = looks.saturating_sub(1 + self.forgotten.looks(arrival));
             if self.forgotten.last_of(&pattern, arrival, self.skipped > arrival).is_some() {
                 missed.is_exact = false;
                 missed.ends_session |= self.policy(pattern.text()).ends_session;
             }
-            let names = self.names.range(&pattern, None).take(LOOKS_MAX);
+            let names = self.names.range(&pattern, None).take(LOOKS_MAX.min(looks));
+            let names = names.inspect(|_| looks -= 1);
             let gone = names.filter(|(name, slot)| {
                 let log = self.names.log_at(*slot).filter(|log| log.evicted_arrival() > arrival);
                 log.is_some() && pattern.matches(name) && seen.insert(*slot)

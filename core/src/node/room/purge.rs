@@ -23,11 +23,14 @@ impl Node {
     /// Lets go of the subject's oldest messages; none where there is no such subject. Without an `end` it begins, and drops the
     /// snapshot, which may hold fields of many messages; with the last answer's `end` it goes on, until nothing is left.
     pub fn purge(&mut self, subject: &str, end: Option<u64>) -> Option<Purged> {
-        let head = end.unwrap_or(self.index.head());
+        let head = end.unwrap_or(self.numbered());
         if let Some(journal) = self.journal.as_mut().filter(|_| end.is_none()) {
             journal.note_purge(subject, head, self.epoch);
         }
         let id = self.names.find(subject)?;
+        if end.is_none() {
+            self.unseen.purge(id.slot, head);
+        }
         let log = self.names.get_mut(id)?;
         if end.is_none() {
             drop_snapshot(log, &mut self.counts, &mut self.states);
@@ -41,5 +44,15 @@ impl Node {
             messages += 1;
         }
         Some(Purged { log: id, end, messages, has_more: is_meant(log) })
+    }
+
+    /// A message is seen that was accepted before its subject was purged up to `end`: who is there gets it, and it is not kept.
+    pub(in crate::node) fn take_back(&mut self, id: LogId, end: u64) {
+        let Some(log) = self.names.get_mut(id) else { return };
+        drop_snapshot(log, &mut self.counts, &mut self.states);
+        while log.oldest().is_some_and(|oldest| oldest.arrival <= end) {
+            self.counts.bytes -= evict(log, GapReason::Expired, &mut self.counts);
+            self.counts.messages -= 1;
+        }
     }
 }
