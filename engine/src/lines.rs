@@ -3,7 +3,7 @@
 //! some. A line that is torn or bent is left out.
 
 use godwit_journal::disk::{Append, Disk, read_range, write_all};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,13 +41,15 @@ pub(crate) struct LinesFile {
     /// It is written anew once it is so many times as large as what counts.
     factor: u64,
     places: HashMap<u64, Place>,
+    /// Names of lines that the disk refused, of which it may have some.
+    unsure: HashSet<u64>,
     hashes: RandomState,
 }
 
 impl LinesFile {
     pub(crate) fn new(disk: Arc<dyn Disk>, path: &Path, factor: u64) -> Self {
         let (path, hashes, places) = (path.to_owned(), RandomState::new(), HashMap::new());
-        Self { disk, path, file: None, bytes: 0, live_bytes: 0, factor, places, hashes }
+        Self { disk, path, file: None, bytes: 0, live_bytes: 0, factor, places, unsure: HashSet::new(), hashes }
     }
 
     /// Looks what the file holds; nothing is changed before `begin`.
@@ -103,6 +105,11 @@ impl LinesFile {
         self.places.contains_key(&self.hashes.hash_one(name))
     }
 
+    /// Whether the file may have a line of a name, so that the end of what it says has to be written.
+    pub(crate) fn may_have(&self, name: &str) -> bool {
+        self.has(name) || self.unsure.contains(&self.hashes.hash_one(name))
+    }
+
     /// Appends lines, and makes sure of them. A name without a text is over.
     pub(crate) fn append<'a>(
         &mut self,
@@ -127,6 +134,7 @@ impl LinesFile {
         let Some(file) = &mut self.file else { return Ok(()) };
         if let Err(error) = write_all(&mut **file, out.as_bytes()).and_then(|()| file.sync()) {
             self.file = None;
+            self.unsure.extend(placed.iter().map(|(hash, _)| *hash));
             return Err(error);
         }
         self.bytes += out.len() as u64;
@@ -157,6 +165,8 @@ impl LinesFile {
         if synced.is_err() {
             // A power cut could bring the file before this one back, without the lines that would be appended now.
             self.file = None;
+        } else {
+            self.unsure.clear();
         }
         synced
     }

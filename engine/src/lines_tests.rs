@@ -7,6 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[test]
+fn the_end_of_what_has_no_line_is_nothing_to_write() {
+    let path = std::env::temp_dir().join(format!("godwit-lines-ends-{}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    let mut file = LinesFile::new(Arc::new(RealDisk), &path.join("notes"), 4);
+    file.append([("a", Some("1"))].into_iter(), &mut |_| true).unwrap();
+    assert!(file.may_have("a") && !file.may_have("b"));
+    file.append([("a", None), ("b", None)].into_iter(), &mut |_| true).unwrap();
+    assert!(!file.may_have("a") && !file.may_have("b"));
+    std::fs::remove_dir_all(path).unwrap();
+}
+
 /// A real disk that does not make sure of a folder's names, for so many times.
 #[derive(Debug)]
 struct Forgetful {

@@ -80,9 +80,8 @@ impl Notes {
                         state.kept = if is_noted { asked } else { state.kept };
                     }
                     news.notify_all();
-                    if is_noted {
-                        waiting.clear();
-                    }
+                    // On a disk that refuses, what has ended without a line is nothing to write: names come and go meanwhile.
+                    waiting.retain(|name, text| !is_noted && (text.is_some() || file.may_have(name)));
                     // Snapshots keep no notes waiting: a few of them are written between two looks.
                     let is_due = has_more || is_last || is_asked || snapped.elapsed() >= INTERVAL * SNAPSHOTS_EVERY;
                     snapped = if is_due { Instant::now() } else { snapped };
