@@ -90,7 +90,11 @@ fn no_line_is_appended_to_a_file_whose_place_is_not_sure() {
     assert_eq!(disk.failures.load(Ordering::Relaxed), 0, "it was made sure of again before");
     let mut texts = Vec::new();
     let found = file.find().unwrap();
-    file.begin(found, |_, text| texts.push(text.to_owned()) == ()).unwrap();
+    file.begin(found, |_, text| {
+        texts.push(text.to_owned());
+        true
+    })
+    .unwrap();
     assert_eq!(texts, ["2"]);
     std::fs::remove_dir_all(path).unwrap();
 }
