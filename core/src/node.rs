@@ -24,6 +24,7 @@ mod snapshot;
 mod sweep;
 mod walk;
 
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::account::{Accounts, Bucket};
@@ -109,6 +110,10 @@ pub struct Node {
     looked: u32,
     /// How many were looked at so far.
     looks: u64,
+    /// Logs that were found to have something that nobody is owed.
+    unowed: BinaryHeap<(usize, u32)>,
+    /// So many logs may be looked at for that at once.
+    look_credit: u32,
     counts: report::Counts,
     sweep: sweep::Progress,
     /// Shards that gave up and whose patterns were closed.
@@ -163,6 +168,8 @@ impl Node {
             random: secret.0 ^ secret.1 | 1,
             looked: 0,
             looks: 0,
+            unowed: BinaryHeap::new(),
+            look_credit: room::LOOK_ALL_MAX,
             counts: report::Counts::default(),
             sweep: sweep::Progress::default(),
             closed: 0,

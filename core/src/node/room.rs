@@ -29,6 +29,19 @@ const EVICTIONS_EACH: usize = 64;
 /// When there is no room, so much is made (or a 64th of all, where that is less) that not every append has to.
 const ROOM_BYTES: usize = 65_536;
 
+/// Logs that one search may look at for what nobody is owed, so that nothing that is owed goes before; past it LOOK_MAX.
+pub(super) const LOOK_ALL_MAX: u32 = 65_536;
+/// Looks at all logs are so rare that a publish to a full node pays for so many of them.
+const LOOKS_EARNED: u32 = 8;
+
+/// Logs that a search found, those that can free most first.
+#[derive(Debug, Default)]
+struct Seen {
+    list: BinaryHeap<(usize, u32)>,
+    /// It was made for this publish.
+    is_fresh: bool,
+}
+
 /// What goes for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spare {
@@ -54,18 +67,33 @@ impl Node {
                 // Nothing of more worth goes only to keep some room free.
                 return true;
             }
-            let mut seen = None;
-            for _ in 0..if spare == Spare::Everything { SNAPSHOT_ROUNDS_MAX } else { ROUNDS_MAX } {
-                if self.counts.bytes + cost <= aim {
-                    return true;
-                }
-                let Some(slot) = self.find_large(spare, &mut seen) else { break };
-                if !self.shrink(slot, aim.saturating_sub(cost), spare) {
-                    break;
-                }
+            let mut seen = Seen::default();
+            if spare == Spare::Unowed {
+                self.look_credit = (self.look_credit + LOOKS_EARNED).min(LOOK_ALL_MAX);
+                seen.list = std::mem::take(&mut self.unowed);
+            }
+            let is_made = self.make_room_of(spare, cost, aim, &mut seen);
+            if spare == Spare::Unowed {
+                self.unowed = seen.list;
+            }
+            if is_made {
+                return true;
             }
         }
         self.counts.bytes + cost <= bytes_max
+    }
+
+    fn make_room_of(&mut self, spare: Spare, cost: usize, aim: usize, seen: &mut Seen) -> bool {
+        for _ in 0..if spare == Spare::Everything { SNAPSHOT_ROUNDS_MAX } else { ROUNDS_MAX } {
+            if self.counts.bytes + cost <= aim {
+                return true;
+            }
+            let Some(slot) = self.find_large(spare, seen) else { break };
+            if !self.shrink(slot, aim.saturating_sub(cost), spare) {
+                break;
+            }
+        }
+        false
     }
 
     /// Takes the older half of a log at most, so that one that was met by bad luck keeps its better half. False where nothing was to be taken; a
@@ -115,9 +143,9 @@ impl Node {
         if is_owed { 0 } else { log.bytes().saturating_sub(log.shown_bytes()) }
     }
 
-    /// The log that can free most of a few; each is found by a message that was accepted at random. `seen` is what a longer search found for
-    /// this publish, which is made once.
-    fn find_large(&mut self, spare: Spare, seen: &mut Option<BinaryHeap<(usize, u32)>>) -> Option<u32> {
+    /// The log that can free most of a few; each is found by a message that was accepted at random. `seen` is what a longer search found, which
+    /// is made once for this publish.
+    fn find_large(&mut self, spare: Spare, seen: &mut Seen) -> Option<u32> {
         let (gone, len, slots) = (self.index.gone(), self.index.len() as u64, u64::from(self.names.slots()));
         let mut best: Option<(usize, u32)> = None;
         if slots == 0 || self.counts.bytes == 0 {
@@ -137,11 +165,25 @@ impl Node {
         }
         if best.is_none() || spare == Spare::Everything {
             // Chance met none, or would take small snapshots for large ones.
-            let seen =
-                seen.get_or_insert_with(|| self.list_among(LOOK_MAX, |node, slot| node.spare_bytes(slot, spare)));
-            best = best.max(self.largest_of(seen, spare));
+            let mut found = self.largest_of(&mut seen.list, spare);
+            if found.is_none() && !std::mem::replace(&mut seen.is_fresh, true) {
+                let looks = self.looks_for(spare);
+                seen.list = self.list_among(looks, |node, slot| node.spare_bytes(slot, spare));
+                found = self.largest_of(&mut seen.list, spare);
+            }
+            best = best.max(found);
         }
         best.map(|(_, slot)| slot)
+    }
+
+    /// How many logs one search looks at: all of them for what nobody is owed, where publishes have earned that.
+    fn looks_for(&mut self, spare: Spare) -> u32 {
+        let slots = self.names.slots();
+        if spare != Spare::Unowed || self.owed.is_empty() || slots > self.look_credit {
+            return LOOK_MAX;
+        }
+        self.look_credit -= slots;
+        slots
     }
 
     /// The log of a list that can free most now: it stays there for as long as it can free anything, and has less each time it was met.

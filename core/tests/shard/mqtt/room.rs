@@ -58,3 +58,50 @@ fn nothing_that_is_owed_goes_while_messages_that_nobody_is_owed_remain() {
         assert!(missed(&world).is_empty());
     }
 }
+
+/// The same where what is owed is spread over so many subjects that no look meets the others by chance.
+#[test]
+fn nothing_that_is_owed_goes_however_many_subjects_are_owed() {
+    const SUBJECTS: u32 = 12_000;
+    let mut settings = open_settings();
+    settings.listeners = listeners();
+    settings.limits.mqtt_owed_messages_max = 100_000;
+    settings.limits.logs_bytes_max = 8_000_000;
+    settings.limits.mqtt_owed_node_bytes_max = 4_000_000;
+    let mut world = World::new(settings, 1, false);
+    let publisher = world.connect(0);
+    let away = arrive(&mut world, 0, "away");
+    subscribe_five(&mut world, away, "owed/#", 1);
+    hear(&mut world, away, true);
+    world.gone(away);
+    let mut say = |world: &mut World, subject: String, text: &str, number: u32| {
+        world.say(publisher, &json!({"publish": subject, "text": text, "retain": false}).to_string());
+        if number % 256 == 0 {
+            world.turn_all();
+        }
+    };
+    for number in 0..SUBJECTS {
+        say(&mut world, format!("/owed/{number}"), "x", number);
+    }
+    let content = "x".repeat(BULK_BYTES);
+    for number in 0..BULK {
+        say(&mut world, format!("/bulk/{number}"), &content, number);
+    }
+    world.turn_all();
+    let free = 8_000_000 - world.node.lock().unwrap().totals().message_bytes as usize;
+    // More than is free, several times: each takes of the bulk, and of what came before it.
+    let large = "y".repeat(900_000.min(free / 2 + BULK_BYTES));
+    for number in 0..12 {
+        say(&mut world, format!("/large/{number}"), &large, 0);
+        world.turn_all();
+    }
+    let (evicted, owed) = {
+        let node = world.node.lock().unwrap();
+        let lost = (0..SUBJECTS).filter(|number| {
+            let log = node.find(&format!("/owed/{number}")).expect("is known");
+            node.place_last(log, 1).1 == 0
+        });
+        (node.totals().messages_evicted_by_bytes, lost.count())
+    };
+    assert!(evicted > 0 && owed == 0, "{evicted} went, {owed} of them owed");
+}
