@@ -137,7 +137,7 @@ pub struct Limits {
     pub log_messages_max: usize,
     /// Age at which a message expires from its log.
     pub log_age_ms_max: u64,
-    /// Bytes of all logs and snapshots. Beyond it, the largest of a few sampled logs lose their oldest messages, and finally their snapshot.
+    /// Bytes of all logs and snapshots. Beyond it, the largest of a few sampled logs lose their oldest messages, and finally their snapshot. Messages owed to MQTT sessions go after all others; with more than 65,536 logs some may go earlier.
     pub logs_bytes_max: usize,
     /// Most fields of one message.
     pub fields_max: usize,

@@ -179,7 +179,7 @@ LIMITS: tuple[Limit, ...] = (
           "Age at which a message expires from its log."),
     Limit("logs_bytes_max", 536_870_912, 1_048_576, 1_099_511_627_776,
           "node", "",
-          "Bytes of all logs and snapshots. Beyond it, the largest of a few sampled logs lose their oldest messages, and finally their snapshot."),
+          "Bytes of all logs and snapshots. Beyond it, the largest of a few sampled logs lose their oldest messages, and finally their snapshot. Messages owed to MQTT sessions go after all others; with more than 65,536 logs some may go earlier."),
     Limit("fields_max", 64, 0, 4_096,
           "message", "FieldsTooMany",
           "Most fields of one message."),

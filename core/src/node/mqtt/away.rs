@@ -71,16 +71,7 @@ mod tests {
         let mut settings = Settings::default();
         let mut node = Node::new(&settings);
         let holder = Holder::new("", "authorizer", "ann");
-        let subscription = KeptSubscription {
-            selector: "/a".into(),
-            options: 1,
-            subscription_id: 0,
-            arrival: 0,
-            began: 0,
-            is_joining: false,
-            joined: None,
-            inherited: None,
-        };
+        let subscription = KeptSubscription::new("/a");
         for number in 0..10_000 {
             let mut client = Client::new(number, Arc::clone(&holder));
             client.kept = Some(Box::new(Kept { subscriptions: vec![subscription.clone()], ..Kept::default() }));

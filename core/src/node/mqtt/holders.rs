@@ -296,16 +296,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.limits.mqtt_owed_messages_max = 10;
         let mut node = Node::new(&settings);
-        let subscription = |number| KeptSubscription {
-            selector: format!("/a/{number}/*").into(),
-            options: 1,
-            subscription_id: 0,
-            arrival: 0,
-            began: 0,
-            is_joining: false,
-            joined: None,
-            inherited: None,
-        };
+        let subscription = |number| KeptSubscription::new(&format!("/a/{number}/*"));
         let subscriptions = (0..subscriptions).map(subscription).collect();
         let kept = Kept { subscriptions, owed_after: u64::MAX, ..Kept::default() };
         let (id, mut client) = (Arc::from("c"), Client::new(1, Holder::nobody()));

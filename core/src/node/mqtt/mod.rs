@@ -84,6 +84,23 @@ pub struct KeptSubscription {
     pub inherited: Option<Inherited>,
 }
 
+#[cfg(test)]
+impl KeptSubscription {
+    /// At QoS 1, and nothing has been sent yet.
+    fn new(selector: &str) -> Self {
+        Self {
+            selector: selector.into(),
+            options: 1,
+            subscription_id: 0,
+            arrival: 0,
+            began: 0,
+            is_joining: false,
+            joined: None,
+            inherited: None,
+        }
+    }
+}
+
 /// What is kept of a client that is away.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
