@@ -74,9 +74,9 @@ fn nothing_that_is_owed_goes_however_many_subjects_are_owed() {
     subscribe_five(&mut world, away, "owed/#", 1);
     hear(&mut world, away, true);
     world.gone(away);
-    let mut say = |world: &mut World, subject: String, text: &str, number: u32| {
+    let say = |world: &mut World, subject: String, text: &str, number: u32| {
         world.say(publisher, &json!({"publish": subject, "text": text, "retain": false}).to_string());
-        if number % 256 == 0 {
+        if number.is_multiple_of(256) {
             world.turn_all();
         }
     };
