@@ -51,6 +51,8 @@ class DispatchCode(IntEnum):
     DELIVERY_MISSING = 4336
     DELIVERY_NOT_RETRYABLE = 4337
     CHANNEL_MISSING = 4338
+    PROVIDER_MISSING = 4339
+    SENDER_FORBIDDEN = 4340
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -219,5 +221,13 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.CHANNEL_MISSING: DispatchCodeFacts(
         4338, "ChannelMissing", False, 422,
         "The channel is not set up here, so nothing can be sent over it.",
+    ),
+    DispatchCode.PROVIDER_MISSING: DispatchCodeFacts(
+        4339, "ProviderMissing", False, 404,
+        "The provider does not exist.",
+    ),
+    DispatchCode.SENDER_FORBIDDEN: DispatchCodeFacts(
+        4340, "SenderForbidden", False, 422,
+        "No provider of this tenant sends e-mail from this address; an operator assigns domains with /v1/providers.",
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -30,15 +30,16 @@ from .api.keys import KeyRing
 from .api.letters import LetterApi
 from .api.notifications import NotificationApi
 from .api.openapi import make_document
+from .api.operating.providers import ProviderApi
+from .api.operating.tenants import TenantApi
 from .api.rates import AcceptRates
 from .api.receivers import ReceiverApi
 from .api.requests import BODY_S
 from .api.templates import TemplateApi
-from .api.tenants import TenantApi
 from .api.unsubscribe import UnsubscribeApi
 from .api.waiters import Waiters
 from .api.wishes import WishApi
-from .channels.email.reports import Report
+from .channels.email.opening import MailPart
 from .channels.inbox.announcer import Announcer
 from .channels.letter import Letter
 from .channels.part import ChannelPart, ClosingSender
@@ -58,20 +59,16 @@ from .feed.roles import FeedRoles
 from .listener import Listener, choose_public
 from .model import Head, InboxItem, Shipment
 from .pure.clients import list_networks
-from .pure.verp import Token
+from .pure.mail_lane import domain_of
 from .stores.sqlite import tenants
 from .stores.sqlite.accept import next_due_ms
 from .stores.sqlite.contents import read_letter
 from .stores.sqlite.deciding import digest_value
-from .stores.sqlite.manage.bounces import apply_report
 from .stores.sqlite.manage.heads import read_heads
 from .stores.sqlite.manage.presence import StoredPresence
 from .stores.sqlite.store import SqliteStore
 from .tokens import Leaving, SigningKey
 from .wakeups import WakeUps
-
-if TYPE_CHECKING:
-    from .channels.email.bounces import BounceServer
 
 ROUTE_LIMIT = 200
 FORGET_LIMIT = 1_000
@@ -97,8 +94,7 @@ class Roles:
         self._store, self._signing, self._config, self._limits = store, signing, config, limits
         self._tls = tls
         self._accepted, self._inbox_due = asyncio.Event(), asyncio.Event()
-        names = ("inbox", "webhook", "email") if email.relay else ("inbox", "webhook")
-        self._wakeups = {channel: WakeUps() for channel in names}
+        self._wakeups = {channel: WakeUps() for channel in ("inbox", "webhook")}
         self._waiters = Waiters(limits.inbox_waiters_max)
         self._announcer = Announcer(
             node_url,
@@ -119,14 +115,15 @@ class Roles:
         self._feed = FeedRoles(store, config, limits, signing, node_url, journal)
         self._renderer = Renderer()
         self._templates = TemplateWorker(
-            store, self._renderer, tuple(names), self._wake_channels, limits=limits, now_ms=now_ms
+            store, self._renderer, lambda: tuple(self._wakeups), self._wake_channels, limits=limits, now_ms=now_ms
         )
-        self._channels = self._open_channels(email)
-        self._bounces = self._open_bounces(email)
+        self._channels = [self._open_webhooks()]
+        link = self._make_link if config.public_url else None
+        self._mail = MailPart(store, email, self._read_letter, signing.make_mac, link, self._open_email)
         self._listeners: list[Listener] = []
         self.public_address: Address | None = None
         """Where the port for receivers listens, if there is one."""
-        self._is_stopping = False
+        self._is_started = self._is_stopping = False
 
     async def start(self) -> Address:
         """Listens and works; the address of the API. Raises ListenFailed."""
@@ -136,8 +133,7 @@ class Roles:
             if self._config.public_address:
                 wanted = Address.parse(self._config.public_address)
                 self.public_address = await self._listen(public, "dispatch.public_address", wanted)
-            if self._bounces is not None:
-                await self._bounces.start()
+            await self._mail.open()
         except ListenFailed:
             await self._close_listeners()
             raise
@@ -153,6 +149,7 @@ class Roles:
             **self._feed.list_roles(),
         }
         self._tasks = [asyncio.create_task(self._keep(name, role)) for name, role in roles.items()]
+        self._is_started = True
         for channel in self._channels:
             channel.start(self._keep)
         return address
@@ -178,35 +175,25 @@ class Roles:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for channel in self._channels:
             await channel.stop()
-        if self._bounces is not None:
-            await self._bounces.stop()
+        await self._mail.close()
         await self._feed.stop()
         await self._renderer.close()
 
-    def _open_channels(self, email: DispatchEmailConfig) -> list[ChannelPart]:
+    def _open_webhooks(self) -> ChannelPart:
         limits = self._limits
         private = list_private_targets(self._config.private_targets)
         poster = HttpPoster(private, sends_max=limits.webhook_sends_max, timeout_ms=limits.webhook_timeout_ms)
         webhooks = WebhookSender(self._read_letter, poster, self._render, self._signing.sign_bytes, now_ms=now_ms)
         sends = (limits.webhook_sends_max, limits.webhook_sends_per_host_max)
-        opened = [self._open_channel("webhook", webhooks, host_of, *sends)]
-        if email.relay:
-            from .channels.email.sender import EmailSender, domain_of  # its library comes with the extra `dispatch`
+        return self._open_channel("webhook", webhooks, host_of, *sends)
 
-            link = self._make_link if self._config.public_url else None
-            sender = EmailSender(self._read_letter, email, now_ms, link, self._signing.make_mac)
-            opened.append(self._open_channel("email", sender, domain_of, email.sends_max, email.sends_max))
-        return opened
-
-    def _open_bounces(self, email: DispatchEmailConfig) -> BounceServer | None:
-        if not (email.relay and email.bounce_address and email.bounce_domain):
-            return None
-        from .channels.email.bounces import BounceServer  # its library comes with the extra `dispatch`
-
-        return BounceServer(email.bounce_address, email.bounce_domain, self._signing.make_mac, self._apply_report)
-
-    async def _apply_report(self, token: Token, report: Report) -> bool:
-        return await self._store.writer.run(lambda connection: apply_report(connection, token, report, now_ms()))
+    def _open_email(self, sender: ClosingSender, sends_max: int) -> None:
+        """The first provider of e-mail is there."""
+        self._wakeups["email"] = WakeUps()
+        channel = self._open_channel("email", sender, domain_of, sends_max, sends_max)
+        self._channels.append(channel)
+        if self._is_started:
+            channel.start(self._keep)
 
     def _open_channel(
         self,
@@ -242,7 +229,8 @@ class Roles:
                 self._limits,
                 self._accepted.set,
                 self._check_address,
-                tuple(self._wakeups),
+                self._wakeups.keys(),
+                self._mail.may_send,
                 self._renderer,
                 rates,
             ),
@@ -252,6 +240,7 @@ class Roles:
             UnsubscribeApi(self._store, self._signing),
             WishApi(self._store, keys, self._limits, self._signing),
             TenantApi(self._store, keys, self._limits, rates, self._begin_presence),
+            ProviderApi(self._store, keys, self._limits, self._mail),
             GroupApi(self._store, keys, self._limits),
             ReceiverApi(
                 self._store,

@@ -170,7 +170,7 @@ async def test_what_cannot_be_part_of_an_email_is_refused(
 
 
 async def test_letters_with_large_attachments_are_remembered_within_bounds() -> None:
-    async def read(nid: int, locale: str) -> Letter:
+    async def read(nid: int, locale: str, rid: int) -> Letter:
         return Letter(str(nid), 0, b"{}", b"x" * 1_000_000)
 
     letters = Letters(read)

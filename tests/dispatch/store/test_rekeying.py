@@ -28,6 +28,7 @@ from tests.dispatch.test_webhook import LOOPBACK, endpoint, wait_for_state
 
 DEADLINE_S = 60
 HI = {"to": {"receiver": "ann"}, "content": {"title": "hi"}}
+PASSWORD = "the-password-of-a-relay"
 FORM = {"body": '{"x": 1}', "headers": {"Authorization": "Bearer the-key-of-a-service"}}
 
 
@@ -58,6 +59,8 @@ async def test_a_webhook_is_signed_with_the_same_secret_after_a_new_key(tmp_path
     )
     async with asyncio.timeout(DEADLINE_S), endpoint(take) as url:
         async with running(folder, settings) as both:
+            provider = {"relay": "127.0.0.1:9", "sender": "a@shop.example", "user": "u", "password": PASSWORD}
+            assert (await both.api("PUT", "/v1/providers/west", provider))[0] == 201
             await both.api("PUT", "/v1/receivers/ann")
             _, made = await both.api("PUT", "/v1/receivers/ann/addresses/a", {"channel": "webhook", "value": url})
             other = {"channel": "webhook", "value": url, "format": FORM}
@@ -65,7 +68,7 @@ async def test_a_webhook_is_signed_with_the_same_secret_after_a_new_key(tmp_path
             _, hook = await both.api("PUT", "/v1/webhooks/w", {"url": url, "types": ["webhook.none"]})
             await both.api("POST", "/v1/webhooks/w/rotate")
             await send(both, "n1", made["secret"])
-            for text in (made["secret"], hook["secret"], "the-key-of-a-service"):
+            for text in (made["secret"], hook["secret"], "the-key-of-a-service", PASSWORD):
                 assert not find_files(folder, text.encode())
             told = await asyncio.to_thread(CliRunner().invoke, command, options)
             assert isinstance(told.exception, ConfigInvalid), "a running dispatch holds the lock"
@@ -78,6 +81,7 @@ async def test_a_webhook_is_signed_with_the_same_secret_after_a_new_key(tmp_path
         assert after != before and not keys.with_suffix(".new").exists()
         async with running(folder, settings) as both:
             await send(both, "n2", made["secret"])
+            assert (await both.api("GET", "/v1/providers/west"))[1]["has_password"]
 
 
 def fill(folder: Path) -> list[tuple[Any, ...]]:

@@ -151,6 +151,8 @@ class EmailOverride(Struct, forbid_unknown_fields=True, omit_defaults=True):
     html: Annotated[str, Meta(max_length=250_000)] | None = None
     cc: Annotated[list[MailAddress], Meta(max_length=10)] = []
     reply_to: MailAddress | None = None
+    from_: MailAddress | None = msgspec.field(name="from", default=None)
+    """Of a domain that a provider of the tenant sends from."""
     headers: Annotated[dict[MailHeader, HeaderValue], Meta(max_length=20)] = {}
     attachments: Annotated[list[Attachment], Meta(max_length=10)] = []
 
@@ -291,6 +293,34 @@ class TemplateBody(Struct, forbid_unknown_fields=True):
     locales: Annotated[
         dict[Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{2,35}\Z")], Parts], Meta(min_length=1, max_length=50)
     ]
+
+
+Domain = Annotated[str, Meta(min_length=4, max_length=253)]
+
+
+class DkimBody(Struct, forbid_unknown_fields=True):
+    """A private key (PEM), and its name in the DNS of the From domains."""
+
+    selector: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,63}\Z")]
+    key: Annotated[str, Meta(max_length=10_000)]
+
+
+class ProviderBody(Struct, forbid_unknown_fields=True):
+    """A relay for e-mail. `password` and `dkim.key` are never shown; without them those that are stored stay."""
+
+    relay: Annotated[str, Meta(max_length=300)]
+    sender: MailAddress
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    user: Annotated[str, Meta(max_length=300)] = ""
+    password: Annotated[str, Meta(max_length=1_000)] | None = None
+    domains: Annotated[list[Domain], Meta(max_length=1_000)] = []
+    tenants: Annotated[list[Name], Meta(max_length=10_000)] = []
+    dkim: DkimBody | None = None
+    priority: Annotated[int, Meta(ge=0, le=1_000)] = 10
+    weight: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    rate_per_s: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    sends_max: Annotated[int, Meta(ge=1, le=1_000)] = 16
+    timeout_ms: Annotated[int, Meta(ge=100, le=300_000)] = 30_000
 
 
 class PreviewBody(Struct, forbid_unknown_fields=True):

@@ -193,6 +193,7 @@ def _read_email(given: EmailOverride | None) -> dict[str, Any]:
     where = "/override/email"
     addresses = [(f"{where}/cc/{number}", value) for number, value in enumerate(given.cc)]
     addresses += [(f"{where}/reply_to", given.reply_to)] if given.reply_to is not None else []
+    addresses += [(f"{where}/from", given.from_)] if given.from_ is not None else []
     for pointer, value in addresses:
         if not is_email(value):
             raise RequestRefused(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, get_args
 
 from aiohttp import web
@@ -44,13 +44,14 @@ class NotificationApi:
         limits: DispatchLimits,
         wake: Callable[[], None],
         check_address: Callable[[str, str], None],
-        channels: Sequence[str],
+        channels: Collection[str],
+        may_send: Callable[[str, str], bool],
         renderer: Renderer,
         rates: AcceptRates,
     ) -> None:
         self._store, self._keys, self._limits, self._wake = store, keys, limits, wake
-        self._check_address, self._channels, self._renderer = check_address, tuple(channels), renderer
-        self._rates = rates
+        self._check_address, self._channels, self._renderer = check_address, channels, renderer
+        self._rates, self._may_send = rates, may_send
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
@@ -131,12 +132,19 @@ class NotificationApi:
             filled=filled,
         )
         self._check_channels(draft)
+        self._check_sender(caller.tenant, body)
         if draft.address is not None:
             try:
                 self._check_address(*draft.address)
             except RequestRefused as refused:
                 raise RequestRefused(refused.code, refused.detail, pointer="/to/address/value") from refused
         return draft
+
+    def _check_sender(self, tenant: str, body: NotificationBody) -> None:
+        """Raises RequestRefused for a From address that no provider of the tenant sends from."""
+        email = None if body.override is None else body.override.email
+        if email is not None and email.from_ is not None and not self._may_send(tenant, email.from_):
+            raise RequestRefused(DispatchCode.SENDER_FORBIDDEN, pointer="/override/email/from")
 
     def _check_channels(self, draft: Draft) -> None:
         """Raises RequestRefused where every channel that is asked for is not set up: nothing could ever be sent."""
@@ -184,7 +192,9 @@ class NotificationApi:
         body, fingerprint = read_body(await read_bytes(request), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
         draft = await self._make_draft(caller, "", body, fingerprint, now_ms)
-        found = await self._store.reader.run(lambda connection: check_draft(connection, draft, self._channels, now_ms))
+        found = await self._store.reader.run(
+            lambda connection: check_draft(connection, draft, tuple(self._channels), now_ms)
+        )
         if draft.group is not None and found is None:
             raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
         return answer({**(found or {}), "content_bytes": len(draft.body)})

@@ -28,7 +28,7 @@ class TemplateWorker:
         self,
         store: SqliteStore,
         renderer: Renderer,
-        channels: Sequence[str],
+        channels: Callable[[], Sequence[str]],
         on_work: Callable[[str], None],
         *,
         limits: DispatchLimits,
@@ -70,7 +70,7 @@ class TemplateWorker:
         page = await self._store.reader.run(lambda connection: personal.read_people(connection, job, limit))
         done = await self._render(page.form, page.people)
         is_last = await self._store.writer.run(
-            lambda connection: personal.store_people(connection, job, page, done, self._channels, self._now_ms()),
+            lambda connection: personal.store_people(connection, job, page, done, self._channels(), self._now_ms()),
             bulk=True,
         )
         if is_last:

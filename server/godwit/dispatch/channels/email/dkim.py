@@ -39,13 +39,21 @@ def read_dkim_key(file: str) -> DkimKey:
     """The key of a file; raises ConfigInvalid."""
     setting = "dispatch_email.dkim_key_file"
     try:
-        key = load_pem_private_key(Path(file).read_bytes(), None)
+        return parse_dkim_key(Path(file).read_bytes())
     except OSError as error:
         raise ConfigInvalid(setting, file, f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigInvalid(setting, file, str(error)) from error
+
+
+def parse_dkim_key(text: bytes) -> DkimKey:
+    """The key of a PEM text; raises ValueError."""
+    try:
+        key = load_pem_private_key(text, None)
     except (ValueError, TypeError) as error:
-        raise ConfigInvalid(setting, file, "does not hold a private key (PEM) without a password") from error
+        raise ValueError("does not hold a private key (PEM) without a password") from error
     if not isinstance(key, RSAPrivateKey | Ed25519PrivateKey):
-        raise ConfigInvalid(setting, file, "holds neither an RSA nor an Ed25519 key")
+        raise ValueError("holds neither an RSA nor an Ed25519 key")
     return key
 
 

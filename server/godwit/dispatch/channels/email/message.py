@@ -26,6 +26,7 @@ from ..letter import Letter
 NO_TITLE = "Notification"
 DRAFTS_MAX = 16
 """Letters whose e-mail is remembered; each may have a megabyte of attachments."""
+SENDERS_MAX = 64
 
 
 class OwnFile(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class Own(msgspec.Struct, frozen=True):
     html: str | None = None
     cc: tuple[str, ...] = ()
     reply_to: str | None = None
+    sender: str | None = msgspec.field(name="from", default=None)
     headers: dict[str, str] = {}
     attachments: tuple[OwnFile, ...] = ()
 
@@ -51,6 +53,12 @@ class Own(msgspec.Struct, frozen=True):
 def read_own(letter: Letter) -> Own:
     """What a letter has of its own as an e-mail."""
     return msgspec.json.decode(letter.email, type=Own) if letter.email else Own()
+
+
+@lru_cache(SENDERS_MAX)
+def read_sender(letter: Letter) -> str:
+    """The From address that a letter asks for; empty: none. Remembered, because attachments are long."""
+    return read_own(letter).sender or ""
 
 
 class Draft(NamedTuple):

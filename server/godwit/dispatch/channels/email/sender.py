@@ -1,6 +1,6 @@
-"""Hands e-mail to the relay over SMTP, on connections that are kept.
+"""Hands e-mail to the relay of a provider over SMTP.
 
-Owns the pool. Each step is its own command, so that it is known how far a message came: before DATA nothing was sent, and a connection
+Each step is its own command, so that it is known how far a message came: before DATA nothing was sent, and a connection
 that is lost after it leaves the message in doubt.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import aiosmtplib
@@ -22,9 +22,10 @@ from ..letter import Letter, Letters, ReadLetter
 from ..outcomes import make_outcome
 from .classes import GREYLIST_MS, classify, hide_addresses
 from .dkim import read_dkim_key, sign
-from .message import make_message
+from .message import make_message, read_sender
+from .provider import DEFAULT, Provider, ProviderSettings, domain_of_address
+from .providers import Providers
 
-IDLE_MAX = 16
 INLINE_BYTES_MAX = 65_536
 """An e-mail of this size is signed in less time than another thread takes to get the interpreter's lock."""
 MakeLink = Callable[[Shipment, str], str]
@@ -32,30 +33,23 @@ MakeLink = Callable[[Shipment, str], str]
 
 
 class EmailSender:
-    """The channel's way out. Raises ConfigInvalid where a file of the configuration cannot be used."""
+    """The channel's way out."""
 
     def __init__(
         self,
         read_letter: ReadLetter,
-        config: DispatchEmailConfig,
+        providers: Providers,
         now_ms: Callable[[], int],
         make_link: MakeLink | None = None,
         make_mac: MakeMac = lambda content: b"",
+        bounce_domain: str = "",
     ) -> None:
-        if not config.sender:
-            raise ConfigInvalid("dispatch_email.sender", "", "must name the From address where a relay is set")
         self._letters = Letters(read_letter)
-        self._config, self._now_ms, self._make_link = config, now_ms, make_link
-        self._make_mac = make_mac
-        self._host, _, port = config.relay.rpartition(":")
-        self._port = int(port)
-        self._password = _read_password(config)
-        self._key = read_dkim_key(config.dkim_key_file) if config.dkim_key_file else None
-        self._idle: list[aiosmtplib.SMTP] = []
+        self._providers, self._now_ms, self._make_link = providers, now_ms, make_link
+        self._make_mac, self._bounce_domain = make_mac, bounce_domain
 
     async def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        self._providers.close()
 
     async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
         """Raises nothing but cancellation."""
@@ -69,100 +63,151 @@ class EmailSender:
             return self._tell(shipment, Result.CONTENT, "the notification is gone")
         if not is_email(shipment.target.value):
             return self._tell(shipment, Result.ADDRESS, "not an e-mail address")
+        sender = read_sender(letter) or self._providers.find_sender(shipment.tenant)
+        failed: dict[str, Outcome] = {}
+        # a provider that fails before it has the message is no reason to wait: the next one gets it
+        while provider := await self._choose(shipment.tenant, sender, failed):
+            provider.breaker.begin()
+            try:
+                await provider.take_turn()
+                outcome, is_over = await self._send_over(provider, shipment, letter, sender)
+            finally:
+                self._providers.end(provider)
+            if is_over:
+                return outcome
+            failed[provider.name] = outcome
+        if failed:
+            return next(reversed(failed.values()))
+        if not self._providers.may_send(shipment.tenant, sender):
+            return self._tell(shipment, Result.TEMPORARY, f"no provider sends from {domain_of_address(sender)!r}")
+        rest_ms = self._providers.rest_ms(shipment.tenant, sender)
+        return self._tell(shipment, Result.THROTTLED, "every provider rests", max(1, rest_ms))
+
+    async def _choose(self, tenant: str, sender: str, failed: Collection[str]) -> Provider | None:
+        """Waits while providers are only full. None: all rest, have failed, or are not there."""
+        while True:
+            provider = self._providers.choose(tenant, sender, failed)
+            if provider or failed or not self._providers.is_full(tenant, sender):
+                return provider
+            await self._providers.wait_for_room()
+
+    async def _send_over(
+        self, provider: Provider, shipment: Shipment, letter: Letter, sender: str
+    ) -> tuple[Outcome, bool]:
+        """The outcome, and whether it stands: false where another provider may be tried at once."""
         bounce = quoted = link = ""
         is_copy = bool(shipment.target.copy_of)  # what comes back about a copy says nothing about the receiver
-        if self._config.bounce_domain and not is_copy:
+        if self._bounce_domain and not is_copy:
             bounce = make_token(shipment.key, shipment.target.value, self._make_mac)
             quoted = make_token(shipment.key, shipment.target.value, self._make_mac, COMPLAINT)
         try:
             if self._make_link is not None and not letter.is_required and not is_copy:
                 link = self._make_link(shipment, letter.category)
-            message = await self._make(shipment, letter, link, quoted)
+            message = await self._make(provider, shipment, letter, sender, link, quoted)
         except ValueError as error:
-            return self._tell(shipment, Result.CONTENT, f"{error!s:.200}")
-        sender = f"{BOUNCE}{bounce}@{self._config.bounce_domain}" if bounce else self._config.sender
-        return await self._hand_over(shipment, sender, message)
+            return self._tell(shipment, Result.CONTENT, f"{error!s:.200}"), True
+        envelope = f"{BOUNCE}{bounce}@{self._bounce_domain}" if bounce else sender
+        return await self._hand_over(provider, shipment, envelope, message)
 
-    async def _make(self, shipment: Shipment, letter: Letter, link: str, token: str) -> bytes:
+    async def _make(
+        self, provider: Provider, shipment: Shipment, letter: Letter, sender: str, link: str, token: str
+    ) -> bytes:
         """The message with its signature; in a thread where attachments take a while."""
+        given = (provider, shipment, letter, sender, link, token)
         if len(letter.email) <= INLINE_BYTES_MAX:
-            return self._make_signed(shipment, letter, link, token)
-        return await asyncio.to_thread(self._make_signed, shipment, letter, link, token)
+            return self._make_signed(*given)
+        return await asyncio.to_thread(self._make_signed, *given)
 
-    def _make_signed(self, shipment: Shipment, letter: Letter, link: str, token: str) -> bytes:
-        message = make_message(shipment, letter, self._config.sender, link, token)
-        if self._key is None:
+    def _make_signed(
+        self, provider: Provider, shipment: Shipment, letter: Letter, sender: str, link: str, token: str
+    ) -> bytes:
+        message = make_message(shipment, letter, sender, link, token)
+        if provider.key is None:
             return message
-        domain = self._config.sender.rpartition("@")[2]
-        return sign(message, domain, self._config.dkim_selector, self._key, self._now_ms() // 1_000)
+        selector = provider.settings.dkim_selector
+        return sign(message, domain_of_address(sender), selector, provider.key, self._now_ms() // 1_000)
 
-    async def _hand_over(self, shipment: Shipment, sender: str, message: bytes) -> Outcome:
+    async def _hand_over(
+        self, provider: Provider, shipment: Shipment, envelope: str, message: bytes
+    ) -> tuple[Outcome, bool]:
         relay: aiosmtplib.SMTP | None = None
         is_sent = False
         try:
-            relay = await self._take_relay()
-            await relay.mail(sender)
+            relay = await provider.take_relay()
+            await relay.mail(envelope)
             await relay.rcpt(shipment.target.value)
             is_sent = True
             answered = await relay.data(message)
         except aiosmtplib.SMTPResponseException as refused:
             if not 200 <= refused.code <= 599:  # no answer of SMTP: a line too long, or without a code
-                return self._break_off(shipment, relay, refused, is_sent=is_sent)
-            await self._give_back(relay)
-            is_ours = relay is None or isinstance(refused, aiosmtplib.SMTPSenderRefused)  # the login, or MAIL FROM
-            result = Result.TEMPORARY if is_ours else classify(refused.code, refused.message)
-            detail = f"{refused.code} {refused.message!s:.200}"
-            return self._tell(shipment, result, detail, GREYLIST_MS if result is Result.TEMPORARY else 0)
+                return self._break_off(provider, shipment, relay, refused, is_sent=is_sent)
+            return self._refuse(provider, shipment, relay, refused)
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
-            return self._break_off(shipment, relay, error, is_sent=is_sent)
-        self._idle.append(relay)
-        return self._tell(shipment, Result.OK, f"{answered.code} {answered.message!s:.200}")
+            return self._break_off(provider, shipment, relay, error, is_sent=is_sent)
+        provider.breaker.note_success()
+        provider.give_back(relay)
+        return self._tell(shipment, Result.OK, f"{answered.code} {answered.message!s:.200}"), True
+
+    def _refuse(
+        self,
+        provider: Provider,
+        shipment: Shipment,
+        relay: aiosmtplib.SMTP | None,
+        refused: aiosmtplib.SMTPResponseException,
+    ) -> tuple[Outcome, bool]:
+        """An answer of the relay: about this e-mail, or about us."""
+        provider.give_back(relay)
+        detail = f"{refused.code} {refused.message!s:.200}"
+        is_ours = relay is None or isinstance(refused, aiosmtplib.SMTPSenderRefused)  # the login, or MAIL FROM
+        is_leaving = refused.code == 421
+        result = Result.TEMPORARY if is_ours else classify(refused.code, refused.message)
+        if is_ours or is_leaving:
+            provider.note_failure(detail, is_final=relay is None and refused.code >= 500)
+        else:
+            provider.breaker.note_success()
+        after_ms = GREYLIST_MS if result is Result.TEMPORARY else 0
+        return self._tell(shipment, result, detail, after_ms), not (is_ours or is_leaving)
 
     def _break_off(
-        self, shipment: Shipment, relay: aiosmtplib.SMTP | None, error: Exception, *, is_sent: bool
-    ) -> Outcome:
+        self,
+        provider: Provider,
+        shipment: Shipment,
+        relay: aiosmtplib.SMTP | None,
+        error: Exception,
+        *,
+        is_sent: bool,
+    ) -> tuple[Outcome, bool]:
         """A connection that is of no more use: after DATA the message may have been taken."""
         if relay is not None:
             relay.close()
-        result = Result.DOUBT if is_sent else Result.TEMPORARY
-        return self._tell(shipment, result, f"{type(error).__name__}: {error!s:.200}")
-
-    async def _take_relay(self) -> aiosmtplib.SMTP:
-        """A connection that is ready for a message: one that was kept, if it still answers, or a new one."""
-        while self._idle:
-            kept = self._idle.pop()
-            try:
-                await kept.rset()
-                return kept
-            except (aiosmtplib.SMTPException, OSError):
-                kept.close()
-        relay = aiosmtplib.SMTP(
-            hostname=self._host,
-            port=self._port,
-            timeout=self._config.timeout_ms / 1_000,
-            use_tls=self._config.security == "tls",
-            start_tls=self._config.security == "starttls",
-        )
-        try:
-            await relay.connect()
-            if self._config.user:
-                await relay.login(self._config.user, self._password)
-        except BaseException:
-            relay.close()
-            raise
-        return relay
-
-    async def _give_back(self, relay: aiosmtplib.SMTP | None) -> None:
-        """After a refusal the connection is as good as before, unless the relay is leaving (421)."""
-        if relay is None:
-            return
-        if relay.is_connected and len(self._idle) < IDLE_MAX:
-            self._idle.append(relay)
-        else:
-            relay.close()
+        detail = f"{type(error).__name__}: {error!s:.200}"
+        provider.note_failure(detail)
+        return self._tell(shipment, Result.DOUBT if is_sent else Result.TEMPORARY, detail), is_sent
 
     def _tell(self, shipment: Shipment, result: Result, detail: str, after_ms: int = 0) -> Outcome:
         return make_outcome(shipment, result, hide_addresses(detail), self._now_ms(), random.random(), after_ms)
+
+
+def read_default(config: DispatchEmailConfig) -> ProviderSettings:
+    """The provider of the configuration; raises ConfigInvalid where a file cannot be used."""
+    if not config.sender:
+        raise ConfigInvalid("dispatch_email.sender", "", "must name the From address where a relay is set")
+    key = ""
+    if config.dkim_key_file:
+        read_dkim_key(config.dkim_key_file)
+        key = Path(config.dkim_key_file).read_text("utf-8")
+    return ProviderSettings(
+        DEFAULT,
+        config.relay,
+        config.sender,
+        security=config.security,
+        user=config.user,
+        password=_read_password(config),
+        dkim_selector=config.dkim_selector,
+        dkim_key=key,
+        sends_max=config.sends_max,
+        timeout_ms=config.timeout_ms,
+    )
 
 
 def _read_password(config: DispatchEmailConfig) -> str:
@@ -173,8 +218,3 @@ def _read_password(config: DispatchEmailConfig) -> str:
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise ConfigInvalid("dispatch_email.password_file", config.password_file, reason) from error
-
-
-def domain_of(shipment: Shipment) -> tuple[str, str]:
-    """The lane of an e-mail: its tenant and the receiver's domain."""
-    return shipment.tenant, shipment.target.value.rpartition("@")[2].lower()

@@ -52,6 +52,11 @@ CREATE TABLE personal (
 CREATE INDEX personal_receiver ON personal (rid);
 CREATE INDEX personal_again ON personal (nid, rid) WHERE is_again = 1;
 """,
+    13: """
+CREATE TABLE provider (
+  pid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, password TEXT NOT NULL, dkim_key TEXT NOT NULL
+) STRICT;
+""",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

@@ -107,6 +107,9 @@ CREATE TABLE personal (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX personal_receiver ON personal (rid);
 CREATE INDEX personal_again ON personal (nid, rid) WHERE is_again = 1;
+CREATE TABLE provider (
+  pid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, password TEXT NOT NULL, dkim_key TEXT NOT NULL
+) STRICT;
 CREATE TABLE webhook (
   wid INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
   old_secret TEXT NOT NULL, old_until_ms INTEGER NOT NULL, types TEXT NOT NULL, detail TEXT NOT NULL, cursor INTEGER NOT NULL,
@@ -173,7 +176,8 @@ def _knows_key(connection: sqlite3.Connection) -> bool:
     """Whether the newest secrets can be read: what cannot be signed must not be sent."""
     rows = connection.execute(
         "SELECT unseal(secret) FROM (SELECT secret FROM address WHERE channel = 'webhook' ORDER BY aid DESC LIMIT 1) "
-        "UNION ALL SELECT unseal(secret) FROM (SELECT secret FROM webhook ORDER BY wid DESC LIMIT 1)"
+        "UNION ALL SELECT unseal(secret) FROM (SELECT secret FROM webhook ORDER BY wid DESC LIMIT 1) "
+        "UNION ALL SELECT unseal(secret) FROM (SELECT password AS secret FROM provider WHERE password <> '' ORDER BY pid DESC LIMIT 1)"
     )
     return all(secret for (secret,) in rows)
 

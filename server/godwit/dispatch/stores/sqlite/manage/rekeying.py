@@ -18,7 +18,11 @@ from ..store import KEYS_FILE, take_lock
 
 ROWS = 1_000
 """Rows of one transaction."""
-_TABLES = (("address", "aid", ("secret", "format")), ("webhook", "wid", ("secret", "old_secret")))
+_TABLES = (
+    ("address", "aid", ("secret", "format")),
+    ("webhook", "wid", ("secret", "old_secret")),
+    ("provider", "pid", ("password", "dkim_key")),
+)
 
 
 class Rekeyed(NamedTuple):
@@ -27,6 +31,7 @@ class Rekeyed(NamedTuple):
     key_id: str
     addresses: int
     webhooks: int
+    providers: int
     unreadable: int
 
 
@@ -43,7 +48,7 @@ def rekey(folder: Path, keys_file: Path | None = None) -> Rekeyed:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         unreadable = sum(count for _, count in counts)
         write_keys(file, keys if unreadable else keys[:1])
-        return Rekeyed(vault.key_id, counts[0][0], counts[1][0], unreadable)
+        return Rekeyed(vault.key_id, counts[0][0], counts[1][0], counts[2][0], unreadable)
     finally:
         os.close(lock)
 

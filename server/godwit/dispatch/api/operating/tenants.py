@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from ...config.dispatch_limits import DispatchLimits
-from ..clock import now_ms
-from ..codes import DispatchCode
-from ..errors import RequestRefused
-from ..stores.sqlite import tenants
-from ..stores.sqlite.manage import leaving, presence
-from ..stores.sqlite.store import SqliteStore
-from .answers import answer
-from .bodies import KeyBody, TenantBody, read_body
-from .keys import KeyRing, digest_key, make_key
-from .rates import AcceptRates
-from .requests import read_bytes, read_name
+from ....config.dispatch_limits import DispatchLimits
+from ...clock import now_ms
+from ...codes import DispatchCode
+from ...errors import RequestRefused
+from ...stores.sqlite import tenants
+from ...stores.sqlite.manage import leaving, presence
+from ...stores.sqlite.store import SqliteStore
+from ..answers import answer
+from ..bodies import KeyBody, TenantBody, read_body
+from ..keys import KeyRing, digest_key, make_key
+from ..rates import AcceptRates
+from ..requests import read_bytes, read_name
 
 
 class TenantApi:

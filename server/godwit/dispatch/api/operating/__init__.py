@@ -1,0 +1,1 @@
+"""What operators manage over HTTP: tenants, their keys, and providers."""

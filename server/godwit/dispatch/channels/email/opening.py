@@ -1,0 +1,144 @@
+"""E-mail as a part of dispatch: its providers, the channel that sends over them, and the server that takes bounces.
+
+Owns which providers are in use: that of the configuration, and those that operators stored. The channel opens with the first of them. The
+libraries come with the extra `dispatch` and are loaded when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ....config.dispatch_email import DispatchEmailConfig
+from ...clock import now_ms
+from ...codes import DispatchCode
+from ...errors import RequestRefused
+from ...model import Shipment
+from ...pure.verp import MakeMac, Token
+from ...stores.sqlite.manage.bounces import apply_report
+from ...stores.sqlite.manage.providers import ProviderRow, list_providers
+from ...stores.sqlite.store import SqliteStore
+from ..letter import ReadLetter
+from .reports import Report
+
+if TYPE_CHECKING:
+    from .bounces import BounceServer
+    from .provider import ProviderSettings
+    from .providers import Providers
+    from .sender import EmailSender
+
+MakeLink = Callable[[Shipment, str], str]
+
+
+class MailPart:
+    """Made with the roles; `open` once, then providers come and go."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        config: DispatchEmailConfig,
+        read_letter: ReadLetter,
+        make_mac: MakeMac,
+        make_link: MakeLink | None,
+        on_open: Callable[[EmailSender, int], None],
+    ) -> None:
+        """`on_open` gets the channel's sender and the most e-mails at once. Raises ConfigInvalid where a file cannot be used."""
+        self._store, self._config, self._read_letter = store, config, read_letter
+        self._make_mac, self._make_link, self._on_open = make_mac, make_link, on_open
+        self._providers: Providers | None = None
+        self._configured = _read_configured(config)
+        self._bounces = self._open_bounces()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a provider, or was one."""
+        return self._providers is not None
+
+    async def open(self) -> None:
+        """Uses the providers that there are; raises ListenFailed where bounces cannot be taken."""
+        if self._configured is not None:
+            self._use(self._configured)
+        for row in await self._store.reader.run(list_providers):
+            self.put(row)
+        if self._bounces is not None:
+            await self._bounces.start()
+
+    async def close(self) -> None:
+        """Takes no more bounces. The sender closes the providers."""
+        if self._bounces is not None:
+            await self._bounces.stop()
+
+    def may_send(self, tenant: str, sender: str) -> bool:
+        """Whether a tenant has a provider for a From address."""
+        return self._providers is not None and self._providers.may_send(tenant, sender)
+
+    def check(self, row: ProviderRow) -> None:
+        """Raises RequestRefused where a provider cannot be used."""
+        try:
+            from .dkim import parse_dkim_key
+
+            if row.dkim_key:
+                parse_dkim_key(row.dkim_key.encode())
+        except ImportError as error:
+            detail = "e-mail needs the extra: pip install 'godwit-server[dispatch]'"
+            raise RequestRefused(DispatchCode.CHANNEL_MISSING, detail) from error
+        except ValueError as error:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, f"dkim.key {error}", pointer="/dkim/key") from error
+
+    def put(self, row: ProviderRow) -> None:
+        """Uses a provider from now on."""
+        self._use(_make_settings(row))
+
+    def remove(self, name: str) -> None:
+        """Uses it no longer."""
+        if self._providers is not None:
+            self._providers.remove(name)
+
+    def describe(self) -> Mapping[str, str]:
+        """Why each provider that is used rests; empty: it works."""
+        return {} if self._providers is None else self._providers.describe()
+
+    def _use(self, settings: ProviderSettings) -> None:
+        if self._providers is None:
+            from .providers import Providers
+            from .sender import EmailSender
+
+            self._providers = Providers(now_ms)
+            sender = EmailSender(
+                self._read_letter,
+                self._providers,
+                now_ms,
+                self._make_link,
+                self._make_mac,
+                self._config.bounce_domain,
+            )
+            self._on_open(sender, self._config.sends_max)
+        self._providers.put(settings)
+
+    def _open_bounces(self) -> BounceServer | None:
+        if not (self._config.bounce_address and self._config.bounce_domain):
+            return None
+        from .bounces import BounceServer
+
+        return BounceServer(self._config.bounce_address, self._config.bounce_domain, self._make_mac, self._apply_report)
+
+    async def _apply_report(self, token: Token, report: Report) -> bool:
+        return await self._store.writer.run(lambda connection: apply_report(connection, token, report, now_ms()))
+
+
+def _read_configured(config: DispatchEmailConfig) -> ProviderSettings | None:
+    if not config.relay:
+        return None
+    from .sender import read_default
+
+    return read_default(config)
+
+
+def _make_settings(row: ProviderRow) -> ProviderSettings:
+    from .provider import ProviderSettings
+
+    known = msgspec.json.decode(row.settings, type=dict[str, Any])
+    fields = {"name": row.name, "password": row.password, "dkim_key": row.dkim_key, **known}
+    return msgspec.convert(fields, ProviderSettings)

@@ -1,0 +1,137 @@
+"""One provider of e-mail: a relay with its connections, its DKIM key and its rate.
+
+Owns the pool of connections, and knows whether the provider rests. Who may use it, and for which From, stands in its settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import aiosmtplib
+
+from ....logs import read_logger
+from ...pure.breaker import Breaker
+from .dkim import DkimKey, parse_dkim_key
+
+IDLE_MAX = 16
+DEFAULT = "default"
+"""The name of the provider that the configuration describes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """What an operator says about a provider. Secrets are in no representation."""
+
+    name: str
+    relay: str
+    sender: str
+    """The From address of e-mails that name none."""
+    security: str = "starttls"
+    user: str = ""
+    password: str = field(default="", repr=False)
+    domains: tuple[str, ...] = ()
+    """From domains besides that of `sender`."""
+    tenants: tuple[str, ...] = ()
+    """Who may use it; empty: every tenant."""
+    dkim_selector: str = "godwit"
+    dkim_key: str = field(default="", repr=False)
+    priority: int = 10
+    """Providers with the lowest number go first."""
+    weight: int = 1
+    """Its share among those of the same priority."""
+    rate_per_s: int = 0
+    """Most e-mails in a second; 0: as many as it takes."""
+    sends_max: int = 16
+    timeout_ms: int = 30_000
+
+    @property
+    def all_domains(self) -> frozenset[str]:
+        """The domains that it may send from, in lower case."""
+        return frozenset(one.lower() for one in (*self.domains, domain_of_address(self.sender)))
+
+    def serves(self, tenant: str) -> bool:
+        """Whether a tenant may use it."""
+        return not self.tenants or tenant in self.tenants
+
+
+class Provider:
+    """Connections to one relay. Raises ValueError where the DKIM key is not one."""
+
+    def __init__(self, settings: ProviderSettings, now_ms: Callable[[], int]) -> None:
+        self.settings, self._now_ms = settings, now_ms
+        self.key: DkimKey | None = parse_dkim_key(settings.dkim_key.encode()) if settings.dkim_key else None
+        self.breaker = Breaker(settings.sends_max)
+        self._host, _, port = settings.relay.rpartition(":")
+        self._port = int(port)
+        self._idle: list[aiosmtplib.SMTP] = []
+        self._next_ms = 0.0
+        self._is_closed = False
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    def close(self) -> None:
+        """Lets go of the connections that wait; those in use are closed when they are given back."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def wait_ms(self) -> float:
+        """How long its rate has the next e-mail wait."""
+        return max(0.0, self._next_ms - self._now_ms()) if self.settings.rate_per_s else 0.0
+
+    async def take_turn(self) -> None:
+        """Waits as the rate asks. The turn is taken at once, so that others wait behind it."""
+        if not self.settings.rate_per_s:
+            return
+        wait_ms = self.wait_ms()
+        self._next_ms = max(self._next_ms, self._now_ms()) + 1_000 / self.settings.rate_per_s
+        await asyncio.sleep(wait_ms / 1_000)
+
+    async def take_relay(self) -> aiosmtplib.SMTP:
+        """A connection that is ready for a message: one that was kept, if it still answers, or a new one."""
+        while self._idle:
+            kept = self._idle.pop()
+            try:
+                await kept.rset()
+                return kept
+            except (aiosmtplib.SMTPException, OSError):
+                kept.close()
+        settings = self.settings
+        relay = aiosmtplib.SMTP(
+            hostname=self._host,
+            port=self._port,
+            timeout=settings.timeout_ms / 1_000,
+            use_tls=settings.security == "tls",
+            start_tls=settings.security == "starttls",
+        )
+        try:
+            await relay.connect()
+            if settings.user:
+                await relay.login(settings.user, settings.password)
+        except BaseException:
+            relay.close()
+            raise
+        return relay
+
+    def give_back(self, relay: aiosmtplib.SMTP | None) -> None:
+        """After an answer the connection is as good as before, unless the relay is leaving (421)."""
+        if relay is None:
+            return
+        if relay.is_connected and not self._is_closed and len(self._idle) < max(IDLE_MAX, self.settings.sends_max):
+            self._idle.append(relay)
+        else:
+            relay.close()
+
+    def note_failure(self, reason: str, *, is_final: bool = False) -> None:
+        """The provider itself failed."""
+        if self.breaker.note_failure(reason, self._now_ms(), is_final=is_final):
+            read_logger().error("dispatch_provider_rests", provider=self.name, reason=reason)
+
+
+def domain_of_address(address: str) -> str:
+    """What stands behind the @."""
+    return address.rpartition("@")[2].lower()

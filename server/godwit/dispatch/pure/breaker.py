@@ -1,0 +1,58 @@
+"""When a provider rests: after failures in a row nothing goes over it for a while, then one delivery, then more and more.
+
+Pure: the caller gives the time. A refusal of one e-mail is no failure of the provider; a lost connection, a failed login or a relay that
+is leaving is one.
+"""
+
+from __future__ import annotations
+
+FAILURES_MAX = 10
+REST_MS = 15_000
+REST_MS_MAX = 300_000
+
+
+class Breaker:
+    """The state of one provider. `sends_max` is what it takes at once when nothing is wrong."""
+
+    def __init__(self, sends_max: int) -> None:
+        self._sends_max = self._allowed = sends_max
+        self._failures = 0
+        self._in_flight = 0
+        self._until_ms = 0
+        self._rest_ms = REST_MS
+        self.reason = ""
+        """Why it rests; empty: it does not."""
+
+    def rests_until(self, now_ms: int) -> int:
+        """When it may be used again; 0: now."""
+        return self._until_ms if self._until_ms > now_ms else 0
+
+    def has_room(self, now_ms: int) -> bool:
+        """Whether another delivery may begin: none while it rests, one after that, then twice as many with each that succeeds."""
+        return not self.rests_until(now_ms) and self._in_flight < self._allowed
+
+    def begin(self) -> None:
+        """A delivery uses it, until `end`."""
+        self._in_flight += 1
+
+    def end(self) -> None:
+        """A delivery uses it no longer."""
+        self._in_flight -= 1
+
+    def note_success(self) -> None:
+        """It took, or refused, an e-mail: it works."""
+        self._failures = 0
+        self._allowed = min(self._sends_max, 2 * self._allowed)
+        if self._allowed == self._sends_max:
+            self.reason, self._rest_ms = "", REST_MS
+
+    def note_failure(self, reason: str, now_ms: int, *, is_final: bool = False) -> bool:
+        """It failed; whether it rests from now on. `is_final`: another try would fail, too, such as a wrong password."""
+        self._failures += 1
+        is_probe = self._allowed < self._sends_max
+        if self.rests_until(now_ms) or not (is_final or is_probe or self._failures >= FAILURES_MAX):
+            return False
+        self._until_ms = now_ms + self._rest_ms
+        self._rest_ms = min(REST_MS_MAX, 2 * self._rest_ms)
+        self._failures, self._allowed, self.reason = 0, 1, reason
+        return True

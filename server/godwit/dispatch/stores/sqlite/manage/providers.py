@@ -1,0 +1,42 @@
+"""Providers of e-mail in the embedded store: their settings as JSON, and their secrets encrypted."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+
+class ProviderRow(NamedTuple):
+    """A provider. `settings` is JSON, without the secrets."""
+
+    name: str
+    settings: bytes
+    password: str
+    dkim_key: str
+
+
+def put_provider(connection: sqlite3.Connection, row: ProviderRow) -> bool:
+    """Creates or replaces a provider; whether it is new."""
+    is_new = find_provider(connection, row.name) is None
+    connection.execute(
+        "INSERT INTO provider (name, settings, password, dkim_key) VALUES (?, ?, seal(?), seal(?)) ON CONFLICT (name) DO UPDATE "
+        "SET settings = excluded.settings, password = excluded.password, dkim_key = excluded.dkim_key",
+        row,
+    )
+    return is_new
+
+
+def find_provider(connection: sqlite3.Connection, name: str) -> ProviderRow | None:
+    """One provider with its secrets."""
+    return next((row for row in list_providers(connection) if row.name == name), None)
+
+
+def list_providers(connection: sqlite3.Connection) -> list[ProviderRow]:
+    """All providers with their secrets, by name."""
+    rows = connection.execute("SELECT name, settings, unseal(password), unseal(dkim_key) FROM provider ORDER BY name")
+    return [ProviderRow(*row) for row in rows]
+
+
+def delete_provider(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether there was one."""
+    return connection.execute("DELETE FROM provider WHERE name = ?", (name,)).rowcount == 1
