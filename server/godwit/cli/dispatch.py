@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
+from ..collector import spare_start
 from ..errors import ConfigInvalid
 from .check import check
 from .options import config_options, read_config
@@ -91,6 +92,7 @@ async def run_dispatch(config: Config, read: Callable[[], Config]) -> int:
         address = await part.start_at(config.dispatch.node_url)
         await asyncio.to_thread(wait_for_logs)
         click.echo(f"listening {part.describe_listeners(address)}")
+        spare_start()
         asked = await signals.get()
         read_logger().info("signal_received", signal=asked.name)
     finally:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..collector import spare_start
 from ..config.option import Address
 from ..errors import ConfigInvalid
 from ..signals import hangups as early_hangups
@@ -113,6 +114,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         read_logger().warning("standard_output_failed", reason=str(error), listeners=str(listeners))
         drop_output()
     tell_supervisor(READY)
+    spare_start()
     read_logger().info("signal_received", signal=(await asked).name)
     tell_supervisor(STOPPING)
     reloads.cancel()
