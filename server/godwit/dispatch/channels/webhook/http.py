@@ -97,6 +97,8 @@ class HttpPoster:
 
 async def _drop_body(answered: aiohttp.ClientResponse) -> None:
     """A short body is read, so that the connection can be used again; the rest of a long or slow one is not waited for."""
+    if answered.content.at_eof():  # it came with the head
+        return
     try:
         async with asyncio.timeout(BODY_S):
             await answered.content.read(BODY_BYTES)
