@@ -16,10 +16,10 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from ..collector import spare_start
 from ..errors import ConfigInvalid
 from .check import check
 from .options import config_options, read_config
+from .program import spare_start
 from .send import call, find_dispatch
 
 if TYPE_CHECKING:

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..collector import spare_start
 from ..config.option import Address
 from ..errors import ConfigInvalid
 from ..signals import hangups as early_hangups
 from ..signals import terminations as early_terminations
 from ..signals.ending import Ending
 from .options import config_options, read_config
-from .program import drop_output
+from .program import drop_output, spare_start
 from .supervisor import READY, STOPPING, tell_supervisor
 
 if TYPE_CHECKING:

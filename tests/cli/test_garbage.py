@@ -6,11 +6,11 @@ import gc
 import subprocess
 import sys
 
-from godwit.collector import THRESHOLD, spare_start
+from godwit.cli.program import GARBAGE_THRESHOLD, spare_start
 
 COUNT = """
 import gc
-from godwit.collector import spare_start
+from godwit.cli.program import spare_start
 from godwit.server import Node
 class Kept:
     pass
@@ -29,7 +29,7 @@ def test_garbage_is_still_collected() -> None:
     before = gc.get_threshold()
     try:
         spare_start()
-        assert gc.isenabled() and gc.get_threshold() == (THRESHOLD, *before[1:])
+        assert gc.isenabled() and gc.get_threshold() == (GARBAGE_THRESHOLD, *before[1:])
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
