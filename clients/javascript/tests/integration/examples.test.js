@@ -38,9 +38,9 @@ async function run(program) {
   return output;
 }
 
-for (const page of ["clients/javascript/README.md", "docs/guides/javascript.md"]) {
+for (const page of ["clients/javascript/README.md", "docs/guides/javascript.md", "docs/clients/javascript-http.md"]) {
   const blocks = [...readFileSync(join(ROOT, page), "utf8").matchAll(/```js\n(.*?)```/gs)].map(([, block]) => block);
-  assert.ok(blocks.length > 1, page);
+  assert.ok(blocks.length > 0, page);
   blocks.forEach((block, number) => {
     test(`program ${number + 1} of ${page} runs`, LIMITS, async () => {
       const program = join(folder, "program.mjs");
