@@ -1,7 +1,7 @@
 """Makes the README's table of figures from the results: this node, the baseline, and the best rival of each load.
 
 Pure: texts in, text out; page.py writes it. Invariant: nothing between the marks is written by hand, and a figure that was
-not measured is left empty.
+not measured is a dash.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 ROWS = (
     ("idle", "memory_kb_per_connection", "an idle, subscribed connection: the process's own memory", "kB", 1.0),
     ("connect", "cpu_ms_per_1000", "1,000 clients connect and subscribe: server CPU", "ms", 1.0),
-    ("fanout", "cpu_us_per_delivery", "1 to 1,000, 25 messages/s, one frame a send: CPU a delivery", "µs", 1.0),
-    ("many", "cpu_us_per_delivery", "100 subjects with 100 subscribers each: CPU a delivery", "µs", 1.0),
-    ("saturated", "cpu_us_per_delivery", "saturated, 1 to 1,000, resumable: CPU a delivery", "µs", 1.0),
+    ("fanout", "cpu_us_per_delivery", "1 to 1,000, 25 messages/s, sent singly: CPU per delivery", "µs", 1.0),
+    ("many", "cpu_us_per_delivery", "100 subjects with 100 subscribers each: CPU per delivery", "µs", 1.0),
+    ("saturated", "cpu_us_per_delivery", "saturated, 1 to 1,000, resumable: CPU per delivery", "µs", 1.0),
     ("resume", "cpu_seconds", "1,000 clients resume 100 missed messages each: server CPU", "s", 1.0),
     ("latency", "p99_us", "latency at 50,000 deliveries/s, p99", "ms", 1e-3),
 )
@@ -43,7 +43,7 @@ def build_figures(outcomes: Outcomes) -> str:
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['system']} {machine['kernel']}"
     return "\n".join(
         [
-            f"Measured on {where}, on loopback, server on one core; medians of rounds in which each server took its turn.",
+            f"Measured on {where}, on loopback, server on one core; medians of several rounds, each with all servers in turn.",
             "The baseline is a bare C loop that parses nothing and keeps nothing. "
             "All loads, and the goals that were missed: [benchmarks](docs/benchmarks.md).",
             "",
@@ -64,9 +64,9 @@ def _describe_row(outcome: dict[str, Any], figure: str, what: str, unit: str, sc
     baseline = next((value for name, value in medians.items() if name.startswith("baseline")), None)
     rivals = {name: value for name, value in medians.items() if not name.startswith(("baseline", "godwit"))}
     best = min(rivals, key=lambda name: rivals[name], default=None)
-    rival = f"{_show(rivals[best])} ({best})" if best is not None else ""
+    rival = f"{_show(rivals[best])} ({best})" if best is not None else "–"
     return f"| {what}, {unit} | {_show(medians.get('godwit'))} | {_show(baseline)} | {rival} |"
 
 
 def _show(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    return "–" if value is None else f"{value:.3g}"

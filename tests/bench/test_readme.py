@@ -16,12 +16,12 @@ def outcome(**medians: float) -> dict[str, Any]:
 
 def test_the_best_rival_is_named_and_no_variant_of_ours_is_a_rival() -> None:
     figures = build_figures({"fanout": outcome(godwit=4.0, godwit_readiness=1.0, baseline=4.5, slow=9.0, fast=6.25)})
-    assert "CPU a delivery, µs | 4 | 4.5 | 6.25 (fast) |" in figures
+    assert "CPU per delivery, µs | 4 | 4.5 | 6.25 (fast) |" in figures
 
 
-def test_what_was_not_measured_is_empty() -> None:
+def test_what_was_not_measured_is_a_dash() -> None:
     assert build_figures({}) == ""
-    assert "µs | 4 |  |  |" in build_figures({"fanout": outcome(godwit=4.0)})
+    assert "µs | 4 | – | – |" in build_figures({"fanout": outcome(godwit=4.0)})
 
 
 def test_only_what_is_between_the_resume_tokens_is_made() -> None:
