@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from . import connected, fairness, large, latency, loads, mail, retention, webhooks
+from . import connected, fairness, feedback, large, latency, loads, mail, retention, webhooks
 from .server import Options, measure_fsync
 
 RESULTS = Path(__file__).parent.parent / "results" / "dispatch"
@@ -31,6 +31,7 @@ LOADS: dict[str, Callable[[Options], Awaitable[dict[str, Any]]]] = {
     "connected": connected.measure,
     "retention": retention.measure,
     "fairness": fairness.measure,
+    "feedback": feedback.measure,
 }
 
 
