@@ -2,8 +2,8 @@
 
     PYTHONPATH=examples godwit serve --set audit.plugins=audit:Ledger
 
-It is told in batches and never slows a delivery: one that is slow loses the oldest events and is told how many (LostEvent), or
-holds publishers back with `audit.overflow = "block"`.
+Events arrive in batches, and an audit never slows a delivery. A slow audit loses the oldest events and receives their number
+(LostEvent), or blocks publishers with `audit.overflow = "block"`.
 """
 
 import asyncio

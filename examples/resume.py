@@ -2,8 +2,8 @@
 
     python examples/resume.py /numbers 2 places.json [ws://127.0.0.1:8800]
 
-Where each subscription stands is kept in a file. A message counts as read when the next one is asked for, so that one
-whose handling was cut short comes again.
+The position of each subscription is saved in a file. A message counts as read when the program asks for the next one, so a
+message whose handling was interrupted is delivered again.
 """
 
 import asyncio

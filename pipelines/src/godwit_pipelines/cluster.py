@@ -28,7 +28,7 @@ from .session import ask_for_plain_messages, check_memory
 _START_S = 120.0
 _HOST = "127.0.0.1"
 _MASTER = "-Dspark.port.maxRetries=0 -Dspark.master.rest.enabled=false"
-"""It listens where it is told to or not at all, and nowhere besides: a port further on nobody would look for it."""
+"""Spark uses exactly this port or fails: nobody would look for the page on the next free port."""
 
 
 @dataclass

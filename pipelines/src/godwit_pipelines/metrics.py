@@ -65,9 +65,9 @@ class Figures(StreamingQueryListener):
         self.rounds: dict[str, dict[str, float]] = {}
         self.names: dict[str, str] = {}
         self.say: Callable[[str], None] = lambda _: None
-        """Is given what a query that goes on has to say of its batches; of one that ends the watcher says it."""
+        """Receives what a continuous query reports of its batches; for a query that ends, the watcher reports it."""
         self.warn: Callable[[str], None] = lambda _: None
-        """Is told once where the file can no longer be written."""
+        """Called once when the file can no longer be written."""
         self.has_failed = False
         if file is not None:
             check_file(file)
@@ -133,7 +133,7 @@ class Figures(StreamingQueryListener):
         return self.queries.setdefault(self.names.get(query, query), dict.fromkeys(_FIGURES, 0.0))
 
     def _write(self) -> None:
-        """The job goes on where the disk is full: its tables are what counts."""
+        """A full disk does not stop the job: its tables matter more than its metrics."""
         if self.file is None:
             return
         try:

@@ -1,6 +1,6 @@
 """Shows the progress of queries, and waits for them.
 
-Owns the bars on a terminal and the lines where there is none. Turns the failure of a query into an error of the pipelines.
+Owns the bars on a terminal, and the lines of output that is not a terminal. Turns the failure of a query into an error of the pipelines.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def find_unreachable(key: str, servers: str, timeout_s: float = TIMEOUT_S) -> st
 
 @contextmanager
 def watching_executors(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
-    """While the block runs, print a line if there is no executor for a while, and one when there is again."""
+    """While the block runs, print a line if no executor is available for a while, and another when one is."""
     master = spark.sparkContext.master or "local"
     if master.startswith("local"):
         yield

@@ -62,7 +62,7 @@ _ROUNDS = ("-XX:+UseParallelGC",)
 """Java flags for batches again and again: 5 to 7 % less CPU of an audit, and nobody waits in the pauses that a stream would have."""
 _JAVA_FLAGS = {"once": _SHORT_LIVED, "rounds": _ROUNDS, "stream": ()}
 Life = Literal["once", "rounds", "stream"]
-"""What a session is for: one run, of which its start is a large part; batches again and again; or queries that go on."""
+"""What a session is for: one run, of which its start is a large part; batches again and again; or continuous queries."""
 _PARTITIONS_CLUSTER, _PARTITIONS_LOCAL_MOST = 4, 8
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _SAID_BESIDE = ("Error occurred during", "Error: Could not create", "Error: A fatal", "Picked up", "#", "Caused by")

@@ -9,7 +9,7 @@ from .errors import ConfigInvalid
 
 BYTES_MAX = 1024
 NO_SUBJECT = r"^(?!/)|//|/\z|/\*\*?(/|\z)|[\x00-\x1f\x7f-\x9f]"
-"""What is found in a text that is no subject, as a Java regular expression: for columns."""
+"""A Java regular expression, for columns, that matches in each text that is not a valid subject."""
 
 
 def check_subject(option: str, text: str) -> None:

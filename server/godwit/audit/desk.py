@@ -75,7 +75,7 @@ class AuditDesk:
         return False
 
     def put_messages(self, messages: Iterable[MessageEvent], *, may_lose: bool = True) -> None:
-        """Takes them all; the oldest go where there is no room, if any may."""
+        """Takes all of them; if there is no room, the oldest are dropped, if the audit allows it."""
         for message in messages:
             self._arrivals += 1
             size = _size(message)
@@ -87,7 +87,7 @@ class AuditDesk:
         self._wake()
 
     def put_others(self, events: Iterable[Event]) -> None:
-        """The same for what is no message."""
+        """Takes events that are not messages, in the same way."""
         for event in events:
             self._arrivals += 1
             size = _size(event)
@@ -103,7 +103,7 @@ class AuditDesk:
         return len(self._others) > config.queue_events_max or self.other_bytes > config.queue_bytes_max
 
     def lose(self, kind: str, count: int) -> None:
-        """So many never come to it; it is told with the next batch."""
+        """Counts events that the audit never receives; the next batch reports their number."""
         self._lost[kind] += count
         self.counts["lost"] += count
         self._wake()

@@ -95,7 +95,7 @@ class AuditRunner:
             self._tasks.append(WatchedTask("fetch audit figures", self._fetch_figures))
 
     async def stop(self) -> None:
-        """Lets the audits take what they were told, for a while, and ends."""
+        """Gives the audits a while to take the events that wait, then ends."""
         if self._tasks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.stop_timeout_ms / 1000):
@@ -105,7 +105,7 @@ class AuditRunner:
         await asyncio.gather(*(desk.stop() for desk in self.desks))
 
     def tell_reports(self, reports: Iterable[tuple[Any, ...]]) -> None:
-        """The engine's reports of sessions, as access events; other reports are none."""
+        """The engine's reports of sessions, as access events; other reports are ignored."""
         if self.desks:
             now_ms = time.time_ns() // 1_000_000
             named = (

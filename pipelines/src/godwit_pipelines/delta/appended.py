@@ -1,7 +1,7 @@
 """The files that are a table's: all of a version, or those that one commit appended.
 
-Owns which files are told to who reads a table as it grows. A commit that removes rows' files and adds others (an erasure, a merge) is not
-told: its rows were; one that only moves rows (compaction) is passed over. A version whose files or log are gone raises, never
+Owns which files a reader of a growing table receives. A commit that removes rows' files and adds others (an erasure, a merge) adds
+nothing: its rows were read before; one that only moves rows (compaction) is skipped. A version whose files or log are gone raises, never
 passes in silence.
 """
 

@@ -47,7 +47,7 @@ class FilesWritten(WriterCommitMessage):
     query: str
     files: dict[str, list[Written]]
     ranges: list[Stretch] = field(default_factory=list)
-    """Of which rows of the journals they are, where ranges came in place of rows."""
+    """The journal rows that ranges were read in place of."""
 
 
 class DeltaFormat(DataSource):

@@ -158,7 +158,7 @@ def tell_ranges(stretches: list[Stretch]) -> str:
 
 
 def find_others(path: str, app: str, number: int, ranges: str) -> list[str]:
-    """What of the ranges a batch that was committed before did not bring, in words; nothing where the log does not tell."""
+    """What of the ranges a batch that was committed before did not bring, in words; empty if the log does not show it."""
     batch = next((batch for batch in batches_of(path, app) if batch.number <= number), None)
     if batch is None or batch.number != number or RANGES not in batch.told or not ranges:
         return []

@@ -1,6 +1,6 @@
 """Damaged rows on their way into a table: they go to the quarantine instead, with all that is left of them.
 
-Owns telling them apart, by the column `fault`; what is wrong with a row is for who read it to say.
+Owns the distinction, by the column `fault`; the reader of a row decides what is wrong with it.
 """
 
 from __future__ import annotations

@@ -58,10 +58,10 @@ class Run:
     that its rows are for, and of the quarantine.
     """
     is_asked: Callable[[], bool] = lambda: False
-    """Whether somebody asked a run that goes on to end: what is done is left as it is, and nothing is begun."""
+    """Whether a continuous run was asked to end: finished work stays, and no new work begins."""
     queries: list[StreamingQuery] = field(default_factory=list)
     places: list[Path] = field(default_factory=list)
-    """The checkpoints of queries that go on."""
+    """The checkpoints of continuous queries."""
 
     def journal(self, stream: str, where: str = "") -> DataFrame:
         """A table of the journals as a batch, or only its rows that match a condition in SQL."""
@@ -196,7 +196,7 @@ class Job:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     kind: str = "stream"
-    """`stream` starts queries that go on from their checkpoints; `batch` works on tables as they stand."""
+    """`stream` starts queries that continue from their checkpoints; `batch` works on tables as they are."""
     parts: tuple[str, ...] = ()
     """The jobs that it runs, where it is made of others."""
     queries: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ class Job:
     can_rebuild: bool = True
     """Whether its tables can be made again from what it reads."""
     every_s: float = 10.0
-    """How often it works when it is told to go on and not how often."""
+    """The interval of a run that continues (`--every`) and names no interval."""
     options: dict[str, str] = field(default_factory=dict)
     """What --option takes, each with its sentence."""
     takes_kafka: bool = True

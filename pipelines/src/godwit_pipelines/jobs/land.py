@@ -34,7 +34,7 @@ Ends = dict[str, dict[str, int]]
 _FIRST = "deliveries"
 """A run that ends reads it before all that an audit holds it against: one of the others that is behind looks like a fault."""
 _FOLLOWED = ("access", "runs")
-"""What it is judged by: a query that goes on does not overtake these. Where messages have yet to land, the audit sees that by itself."""
+"""The streams that judge it: a continuous query does not overtake them. Where messages have yet to land, the audit sees that by itself."""
 _ENDS = "landed.json"
 """In a checkpoint of Kafka: the offset after the last that had landed when it was begun, by node."""
 _TOPICS = "topics.json"

@@ -11,7 +11,7 @@ from ..transforms.runs import collect
 
 QUARANTINE = "bronze.quarantine"
 _STRETCHES_MAX = 1000
-"""Of a run: a disk that damages every other row leaves more stretches than a process should hold. What comes after them is left out."""
+"""The most stretches of a run: a disk that damages every other row leaves more than a process should hold. Later ones are left out."""
 
 
 def damaged_ranges(lake: Lake, stream: str) -> dict[tuple[str, str], list[Range]]:

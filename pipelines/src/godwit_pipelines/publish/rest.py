@@ -26,7 +26,7 @@ _ANSWER_S = 30.0
 _OF_ONE_MESSAGE = (400, 403, 404, 409, 413, 415, 422)
 """Answers to a request of one message that refuse it for good, and no other message with it."""
 _STEP_S = 0.1
-"""Where a pace is kept: of how long a time one request may hold the messages."""
+"""With a pace: how long a time the messages of one request may cover."""
 
 
 class Node:

@@ -158,7 +158,7 @@ def _stroke(kind: str, points: Sequence[tuple[float, float]]) -> str:
 
 
 def _runs(series: Series) -> list[list[tuple[float, float]]]:
-    """The points that a line joins: where nothing was measured for long there is none."""
+    """The points that a line joins: a long time without measurements interrupts the line."""
     runs: list[list[tuple[float, float]]] = []
     for at, value in series.points:
         if runs and (not series.join_s or at - runs[-1][-1][0] <= series.join_s):

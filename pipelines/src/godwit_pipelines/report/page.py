@@ -179,7 +179,7 @@ def _charts(document: dict[str, Any]) -> str:
 
 
 def _table(heads: tuple[tuple[str, str], ...], rows: Sequence[tuple[str, ...]], empty: str) -> str:
-    """`heads` are names with a class each; cells are safe HTML. Of many columns a phone makes lines, each with its name."""
+    """`heads` are names with a class each; cells are safe HTML. On a phone, a table of many columns becomes lines, each with its name."""
     if not rows:
         return f'<p class="none">{empty}</p>'
     head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in heads)

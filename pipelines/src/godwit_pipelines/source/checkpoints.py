@@ -1,8 +1,8 @@
 """Checks that a query's checkpoint is whole, before Spark reads it: a power cut or a person may have damaged it.
 
 Owns the rules. Spark makes a new identity where `metadata` is missing, and the tables' log then takes a batch that it has for a new one;
-it counts batches by the newest file, whatever became of those before. Invariant: a checkpoint that passes has every file that Spark goes
-on from, and none of them is empty or truncated.
+it counts batches by the newest file, whatever became of those before. Invariant: a checkpoint that passes has every file that Spark
+continues from, and none of them is empty or truncated.
 """
 
 from __future__ import annotations

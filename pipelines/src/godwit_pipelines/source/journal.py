@@ -211,9 +211,9 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.journals = options.journals()
         self.positions = Positions(self.journals, may_lose=options.may_lose, find_crcs=options.find_crcs)
         self.last: dict[str, int] | None = None
-        """Where an availableNow query ends: what was there when it began."""
+        """The end of an availableNow query: what existed when it began."""
         self.begins: dict[str, tuple[object, Begin]] = {}
-        """Where each node is read on, as it was found when its journal was as it is."""
+        """Where reading of each node continues, valid as long as its journal does not change."""
         self.following = Following(options.path, options.follows) if options.follows else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -278,8 +278,8 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(self.options.stream, {**starts, **ends}, begun, passed) | more
 
     def begin(self, node: str, at: int | None, runs: RunsPassed) -> Begin:
-        """Where a node is read on; looked at anew when anything of its journal is. What is known of files may be of others that had their
-        names, so that a journal that seems to be another one is looked at from its beginning.
+        """Where reading of a node continues; searched again whenever its journal changed. What is known of files may be of others that
+        had their names, so that a journal that seems to be another one is looked at from its beginning.
         """
         seen = (self.journals.folders[node].signature, at, runs.get(node))
         if self.begins.get(node, (None,))[0] == seen:

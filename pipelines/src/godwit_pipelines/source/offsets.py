@@ -58,7 +58,7 @@ def from_offset(stream: str, offset: Mapping[str, Any]) -> dict[str, int]:
 
 
 def runs_of(offset: Mapping[str, Any], name: str = "runs") -> dict[str, list[Passed]]:
-    """By node the runs that were come past. Of checkpoints from before these were kept it is the run of the last row, or none."""
+    """By node, the runs that were read. A checkpoint from before these were stored has the run of the last row, or none."""
     if name in offset:
         return {str(node): [Passed(*each) for each in passed] for node, passed in offset[name].items()}
     nodes = offset.get("nodes", {})

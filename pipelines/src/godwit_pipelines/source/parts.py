@@ -115,7 +115,7 @@ class Journals:
         return [(segment.first, segment.next) for segment in gone if tells_of(folder.folder / segment.file)]
 
     def _without_file(self, folder: StreamFolder, first: int, next: int) -> list[Segment]:
-        """Of what is gone as a whole, as the manifest says, there may be none."""
+        """Segments of these offsets whose file is missing, except those that the manifest lists as lost as a whole."""
         return [
             segment
             for segment in folder.segments_of(first, next)
@@ -246,8 +246,8 @@ def find_folders(paths: str, stream: str) -> list[Path]:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raises JournalMissing for a path that is no node's, and for a glob that matches none: who does not wait for a node to come would
-    read nothing there.
+    """Raises JournalMissing for a path that is not a node's, and for a glob that matches nothing: a query that does not
+    wait for a node would read nothing there.
     """
     for path in paths:
         matches = match_path(path)

@@ -1,7 +1,7 @@
 """Finds where a query continues in a journal: after the last row that it read. If that row no longer exists, it continues with the
 first row that it has not read, by its run.
 
-Owns telling a journal that went on from one that began anew, was put back from an older copy, or was copied under another name. Rows are
+Owns the difference between a journal that continued and one that was replaced, restored from an older copy, or renamed. Rows are
 known by run and offset. A copy shares all of its beginning with what it was copied from, so that what comes before the last run that was
 read has been read, too. Invariant: no row that was not read is passed over in silence: it is read, or reported, or the query ends.
 """
@@ -20,7 +20,7 @@ from .runs import RunRow, Runs, RunSpan, read_follows
 from .segments import StreamFolder, is_gone
 
 FindCrcs = Callable[[str, int], Collection[int]]
-"""The checksums of the rows of a run and offset that landed, where that can be told."""
+"""The checksums of the rows of a run and offset that landed, if they are known."""
 
 
 class Begin(NamedTuple):
@@ -133,7 +133,8 @@ class Positions:
         )
 
     def _begin_of_anew(self, folder: StreamFolder, at: int, run: str, reached: Mapping[str, int]) -> Begin:
-        """Where no run that was read is in the journal, which begins with `run`: it began anew, or retention let go of them."""
+        """Where to continue if the journal, which begins with `run`, has no run that was read: it was replaced, or retention
+        deleted them."""
         if folder.first >= at:
             is_same = follows(run, reached, read_follows(self.journals.paths))
             if is_same or (is_same is None and (folder.first == at or self.may_lose)):

@@ -42,9 +42,9 @@ class Part:
     time: int = 0
     """A time in the segment, for rows whose own is lost."""
     ranges: tuple[tuple[int, int, int], ...] = ()
-    """Of an open segment: of each batch the byte where it begins, its first offset, and how many of its rows count."""
+    """For an open segment: the first byte of each batch, its first offset, and how many of its rows count."""
     lost: tuple[Lost, ...] = ()
-    """Of an open segment: offsets that no sound frame has, and the bytes in their place. They may reach beyond the part."""
+    """For an open segment: offsets that no sound frame has, and the bytes in their place. They may reach beyond the part."""
     left_out: tuple[tuple[int, int], ...] = ()
     """Offsets that nobody is to be given."""
     runs: tuple[tuple[str, int, int], ...] = ()
@@ -54,7 +54,7 @@ class Part:
     last_rows: tuple[tuple[int, int], ...] = ()
     """Offsets of rows, with the checksum that each had when the part was planned."""
     may_lose: bool = False
-    """Whether rows that retention lets go of before they are read are passed over."""
+    """Whether to skip rows that retention deleted before they were read."""
 
     @property
     def is_open(self) -> bool:
@@ -214,7 +214,7 @@ def _scan_sealed(path: Path, part: Part, schema: pa.Schema, due: Offsets, why: s
 
 
 def _without_holes(raw: Raw, due: Offsets) -> Raw:
-    """Of a segment that was damaged after it was sealed, and whose manifest was made anew: its holes are still in the file."""
+    """For a segment that was damaged after it was sealed and whose manifest was rebuilt: its missing ranges are still in the file."""
     is_due = np.isin(raw.offsets, due)
     return raw._replace(offsets=raw.offsets[is_due], batch=raw.batch and raw.batch.filter(pa.array(is_due)))
 
@@ -327,7 +327,7 @@ def sound_times(batch: pa.RecordBatch, wrong: np.ndarray[Any, np.dtype[np.bool_]
 def known_runs(
     batch: pa.RecordBatch, offsets: Offsets, wrong: np.ndarray[Any, np.dtype[np.bool_]], part: Part
 ) -> pa.Array:
-    """The runs, those of damaged rows as the rows around them tell: a row is known by its run and offset."""
+    """The run of each row; a damaged row takes it from the rows around it, because a row is identified by its run and offset."""
     told, runs = batch.column("run").to_pylist(), runs_at(part, offsets)
     return pa.array(
         [run if is_wrong and run else own for own, run, is_wrong in zip(told, runs, wrong, strict=True)], pa.string()

@@ -1,7 +1,7 @@
 """Finds which of its node's runs wrote the rows of a journal, and where each begins and ends.
 
-Owns telling runs apart by the rows themselves. A run is a node's from one start to the next: a random number that every row bears, so
-that rows of a journal that began anew, or was put back from a copy, are never taken for others with the same offsets. A run's rows
+Owns distinguishing runs by the rows themselves. A run is a node's from one start to the next: a random number that every row bears, so
+that rows of a replaced journal, or of one restored from a copy, are never taken for others with the same offsets. A run's rows
 follow each other. What is damaged between two runs counts as the later one's. Invariant: the spans of a node follow each other from its
 first offset to its last.
 """
@@ -23,7 +23,7 @@ from .segments import Segment, StreamFolder
 
 _STEP_MAX = 1 << 16
 _RUNS = "runs"
-"""The stream in which a node tells of its runs."""
+"""The stream in which a node records its runs."""
 
 
 class RunSpan(NamedTuple):
@@ -184,7 +184,7 @@ def _joined(spans: list[RunSpan], folder: StreamFolder) -> list[RunSpan]:
 
 
 def read_follows(paths: str) -> dict[str, str | None]:
-    """Of each run that the journals say how it began the one that it follows; None: it is the first of its journal."""
+    """For each run whose start the journals record, the run that it follows; None: it is the first of its journal."""
     journals, schema = Journals(paths, _RUNS), stream_schema(_RUNS)
     journals.look()
     wanted = pa.schema([*(schema.field(name) for name in ("run", "kind", "follows_run")), pa.field(FAULT, pa.string())])

@@ -60,7 +60,7 @@ class OpenSegment:
     batches: list[Batch] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     bound: int | None = None
-    """Where the file after it begins. What is not there up to that offset was lost, or left out after a power cut."""
+    """The offset at which the next file begins. Offsets missing before it were lost, or skipped after a power cut."""
     tail_bytes: int = 0
     """Bytes behind the last batch that nobody can read yet."""
     inode: int = 0
@@ -72,7 +72,7 @@ class OpenSegment:
     _begin: int = 0
     _at: int = 0
     _samples: list[tuple[int, int, int]] = field(default_factory=list)
-    """Where its first and its last whole batch begin, how much of them is compared, and the checksum of that."""
+    """The first byte of its first and of its last whole batch, how many bytes of them are compared, and their checksum."""
 
     @property
     def rows_next(self) -> int:
@@ -81,7 +81,7 @@ class OpenSegment:
 
     @property
     def next(self) -> int:
-        """The offset after the last row that was in it. After a power cut a node leaves out so many offsets; they are no loss."""
+        """The offset after the last row that was in it. After a power cut a node skips offsets; that is not a loss."""
         if self.bound is None:
             return self.rows_next
         is_skipped = self.bound - self.rows_next >= SKIPPED
@@ -214,7 +214,7 @@ class StreamFolder:
         return True
 
     def _miss_manifest(self) -> None:
-        """Raises JournalBroken where there is none and sealed segments are that no open one stands beside: they had been in it."""
+        """Raises JournalBroken if the manifest is missing although sealed segments exist without an open one: it had listed them."""
         if not self._manifest_is:
             opened = {name[:20] for name in self._open_names}
             alone = [name for name in self._sealed_names if name[:20] not in opened]

@@ -26,7 +26,7 @@ class Table:
     fresh_s: int = 60
     """How old the newest row may be while its job runs; 0: it does not write one each time."""
     told: str = ""
-    """What its job has to be told to write it."""
+    """The options that its job needs to write it."""
     persons: tuple[str, ...] = ()
     """Columns that name a person; `maintain --option erase=WHO` looks for them there."""
     texts: tuple[str, ...] = ()

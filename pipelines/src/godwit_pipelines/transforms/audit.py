@@ -33,7 +33,7 @@ CHAIN = ("node", "run", "connection", "selector", "chain")
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit yields: the subscriptions, what is wrong or was told, and a verdict for each hour and selector."""
+    """The result of an audit: the subscriptions, the reported and unreported faults, and a verdict for each hour and selector."""
 
     ranges: DataFrame
     faults: DataFrame
@@ -99,8 +99,9 @@ def audited(
 
 
 def count_undeclared(faults: DataFrame) -> int:
-    """The faults that nobody was told of. All are counted: to look for one takes one core after the other. Rows that are not there may look
-    like any kind: where a told gap is spent on what is missing ahead of a row, what is missing inside is left for a hole.
+    """The faults that no client received a report of. All are counted: to look for one takes one core after the other. Rows that are
+    not there may look like any kind: where a told gap is spent on what is missing ahead of a row, what is
+    missing inside is left for a hole.
     """
     return int(collect(faults.selectExpr("count_if(not declared) as undeclared"))[0]["undeclared"])
 

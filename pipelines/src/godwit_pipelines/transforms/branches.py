@@ -133,7 +133,7 @@ def join_branches(frame: DataFrame) -> DataFrame:
 
 
 def _list_places(branches: list[Branch]) -> list[Row]:
-    """Of each run that is of a branch where its rows are compared, and up to which arrival; a run that is of none stays with its node."""
+    """For each run of a branch, the node with which its rows are compared, and up to which arrival; other runs stay with their node."""
     own = {(each.node, run): each.name for each in branches for run in each.own}
     places: dict[tuple[str, str], list[Row]] = {}
     for each in branches:

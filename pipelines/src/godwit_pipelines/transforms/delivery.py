@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from .repeats import LATENESS, bring_together
 
 BUCKETS = 40
-"""Of a histogram of the journal: bucket 0 is below 1 microsecond, bucket i from 2^(i-1) up to 2^i."""
+"""Buckets of a histogram in the journal: bucket 0 is below 1 microsecond, bucket i from 2^(i-1) up to 2^i."""
 KEY = ("window_start", "node", "tenant", "selector")
 COUNTS = ("messages", "bytes", "conflated", "gaps", "missed", "timed")
 _BUCKETS_SUM = f"array({', '.join(f'sum(coalesce(get(buckets, {at}), 0L))' for at in range(BUCKETS))}) as buckets"

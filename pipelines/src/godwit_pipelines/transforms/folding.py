@@ -60,7 +60,7 @@ class Folded:
         self.picked.count()
 
     def release(self) -> None:
-        """Let go of what is kept in memory, once the audit's tables are written."""
+        """Release what is cached in memory, once the audit's tables are written."""
         for frame in (self.known, self.picked):
             frame.unpersist()
 

@@ -30,7 +30,7 @@ Damaged = Mapping[tuple[str, str], Sequence[Range]]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a message stands that is there."""
+    """The location of a message that the table has."""
 
     journal_offset: int
     run: str

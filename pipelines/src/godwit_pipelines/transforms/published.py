@@ -75,7 +75,7 @@ class Published:
 
     messages: DataFrame
     sums: DataFrame
-    """Of `sum_messages`."""
+    """The result of `sum_messages`."""
     runs: Told
     erased: DataFrame | None = None
     """Where messages stood that were erased: `node`, `run`, `epoch`, `journal_offset` and `arrival` of the first of successive ones, and

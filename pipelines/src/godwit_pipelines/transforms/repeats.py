@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 LATENESS = "1 hour"
 """How late a row may come to a stream and still be counted; a batch counts all."""
 AHEAD = "ahead"
-"""What the number of rows that are of a day to come is told as, with the stream's number."""
+"""The name under which the number of rows dated more than a day ahead is reported, with the stream's number."""
 _IS_AHEAD = "time > current_timestamp() + interval 1 day"
 
 

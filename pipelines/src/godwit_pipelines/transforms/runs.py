@@ -34,7 +34,7 @@ class Told:
     """Each run's `line`, the first of the runs that follow each other up to it, and `held_to`, the last of its arrivals that
     the journal held when the next began, or that has landed. `number` counts the lines of a node."""
     ends: DataFrame
-    """Of each run the first row, the first and last arrival and the last time of its messages that are known."""
+    """For each run, the first row, the first and last arrival, and the last time of its known messages."""
     excuses: DataFrame
     """`lost_rows` where the node's disk made it lose rows of deliveries or access, `cut_short` where the run did not end in order: what
     it accepted last may not be in the journal."""
@@ -83,7 +83,7 @@ def list_runs(runs: DataFrame) -> DataFrame:
 
 
 def list_erased_ends(erased: DataFrame) -> list[Row]:
-    """Of each run the last arrival of a message that was erased."""
+    """For each run, the last arrival of an erased message."""
     return collect(erased.groupBy("node", "run").agg(F.expr("max(arrival + rows) - 1 as last_arrival")))
 
 

@@ -1,4 +1,4 @@
-"""Who was there, from when to when, and how it ended.
+"""Sessions: who was connected, from when to when, and how the connection ended.
 
 A session is put together from the rows of `access` that its connection left, in any order and number: each row is a
 part, parts of one connection combine, and combining is the same whichever comes first or twice. So a stream needs

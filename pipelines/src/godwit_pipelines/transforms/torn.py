@@ -27,7 +27,7 @@ _MOST = 1000
 """Stretches of a run that every row which does not simply go on is held against; those next to each other become one if there are more."""
 _STRETCHES = "array<struct<first: bigint, next: bigint>>"
 TORN = f"node string, run string, not_landed {_STRETCHES}, unheard {_STRETCHES}"
-"""Of each run the offsets of deliveries that are not there, and the times, in microseconds since 1970, of access."""
+"""For each run, the offsets of missing rows of deliveries, and the times, in microseconds since 1970, of missing rows of access."""
 
 
 def find_torn(

@@ -29,7 +29,7 @@ _KINDS = {
     "arrival": ("int", "bigint"),
     "time": ("timestamp",),
 }
-"""The columns that files are told apart by, and of what type a bound must be."""
+"""The columns that distinguish files, and the type that a bound must have."""
 _BEYOND = 1 << 63
 
 
