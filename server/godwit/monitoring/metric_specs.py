@@ -76,7 +76,7 @@ PROTOCOL = (
     _counter("resynced", "subscriptions", "Subscriptions that could not resume at their position and received a gap."),
     _counter("dropped", "messages", "At-most-once messages dropped for slow consumers, who received their number."),
 )
-"""Of each shard and protocol; the sums are those of the shard, the protocol and the node."""
+"""For each shard and protocol; the sums are those of the shard, the protocol and the node."""
 
 SHARD = (
     _gauge("streams", "streams", "Streams of encoded frames."),
@@ -107,7 +107,7 @@ SHARD = (
     _counter("driver_syscalls", "calls", "System calls of the driver."),
     MetricSpec("cpu_seconds", Kind.COUNTER, "seconds", "CPU time of the shard's thread.", rate="cpu"),
 )
-"""Of each shard; the sums are the node's, except CPU time, which the node measures as a whole."""
+"""For each shard; the sums are the node's, except CPU time, which the node measures as a whole."""
 
 NODE = (
     _number("epoch", "The epoch of subjects that are created now."),

@@ -26,9 +26,9 @@ SHARD_MB = 0.8
 """Receive buffers and tables of each further shard."""
 SUBJECT_KB = 0.55
 LOGGED_BYTES = 120
-"""Of a message in its log, beside its content."""
+"""What a message takes in its log in addition to its content."""
 SUBSCRIPTION_KB = 0.06
-"""Of each subscription after the first of a connection."""
+"""For each subscription of a connection after its first."""
 PACKET_BYTES = 66
 """What TCP, IP and Ethernet add to a send."""
 SEND_BYTES_MAX = 65_536

@@ -30,7 +30,7 @@ CHANNELS = ("webhook", "email")
 SENDS = 40
 """Notifications that are sent before each kill."""
 SLOTS = 8
-"""Of each channel."""
+"""For each channel."""
 RECENT_S = 0.2
 Delivery = tuple[str, str]
 """Channel and notification."""

@@ -19,7 +19,7 @@ from godwit_pipelines.settings import Config
 from tests.pipelines.journals import START, JournalWriter, message, run_of
 
 ROWS, A_MINUTE = 24, 6
-"""Of each node, and within a bar."""
+"""Rows of each node, and rows within a bar."""
 
 
 def values_of(node: int) -> list[int]:

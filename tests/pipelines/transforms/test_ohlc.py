@@ -88,7 +88,7 @@ def test_a_clock_that_is_wrong_makes_no_other_rows_late_and_is_told(spark: Spark
 
 
 def test_bars_in_any_number_of_batches_are_those_of_one(spark: SparkSession) -> None:
-    """Of each node in the journal's order, however late, and some of them again."""
+    """Rows arrive in the order of each node's journal, some late and some twice."""
     rows = sorted(
         {row["journal_offset"]: row for rows in GOLDEN for row in rows}.values(), key=lambda row: row["journal_offset"]
     )

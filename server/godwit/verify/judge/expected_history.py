@@ -229,7 +229,7 @@ class ExpectedHistory:
         return self.senders[identity.publisher].sent_ms[identity.number - 1]
 
     def heads(self) -> dict[str, Position]:
-        """Of each subject the highest position that a publisher was told, in its latest run."""
+        """For each subject, the highest position that was acknowledged to a publisher, in its latest run."""
         heads = {}
         for subject, runs in self.runs.items():
             if runs:
