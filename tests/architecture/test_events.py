@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 
-FROZEN = Path("tests/architecture/events.json")
+FROZEN = Path("tests/architecture/lists/events.json")
 
 
 def load_streams() -> ModuleType:
