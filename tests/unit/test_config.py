@@ -2,6 +2,7 @@
 
 import tomllib
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,35 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
 )
 def test_wrong_files_are_refused_with_key_source_bound_and_hint(toml: str, expected: str) -> None:
     assert expected in refuse(toml)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("x, y", ("x", "y")),
+        ('["x", "y"]', ("x", "y")),
+        (" ['x',\n 'y', ] ", ("x", "y")),
+        ('["a,b"]', ("a,b",)),
+        ("[]", ()),
+        ("[::1],x", ("[::1]", "x")),
+        ("[" * 5_000, ("[" * 5_000,)),
+        ("", ()),
+    ],
+)
+def test_a_list_in_a_variable_or_flag_is_written_as_in_a_file_or_with_commas(text: str, read: tuple[str, ...]) -> None:
+    option = OPTIONS["admin.token"]
+    listed = replace(option, type=tuple[str, ...], is_secret=False, check=None)
+    assert listed.parse(text, "flag") == read
+
+
+@pytest.mark.parametrize("text", ["[1]", '["x", 2]', '[["x"]]'])
+def test_a_list_of_something_else_is_refused(text: str) -> None:
+    for given_by in ({"environment": {"GODWIT_ADMIN_HOSTS": text}}, {"flags": {"admin.hosts": text}}):
+        assert "must be a list of texts" in refuse(**given_by)  # type: ignore[arg-type]  # one of the two
+
+
+def test_a_list_in_a_refusal_is_shown_as_it_is_written() -> None:
+    assert ": ['ftp://x'] contains 'ftp://x', which is not an origin" in refuse('[client]\norigins = ["ftp://x"]')
 
 
 def test_wrong_variables_and_flags_are_refused() -> None:

@@ -7,6 +7,7 @@ Invariant: a value that `Option.accept` or `Option.parse` returned has the optio
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, get_type_hints
@@ -90,7 +91,7 @@ class Option:
                 raise self._refuse(text, source)
             return text.lower() in _TRUE
         if self.type == tuple[str, ...]:
-            return self.accept([part.strip() for part in text.split(",") if part.strip()], source)
+            return self.accept(_read_list(text), source)
         return self.accept(text, source)
 
     def accept(self, value: Any, source: str) -> Any:
@@ -122,7 +123,19 @@ class Option:
         return ConfigInvalid(self.key, self._shown(value), f"must be {self.bound}", hint=hint, source=source)
 
     def _shown(self, value: object) -> object:
-        return "(secret)" if self.is_secret else value
+        if self.is_secret:
+            return "(secret)"
+        return list(value) if isinstance(value, tuple) else value
+
+
+def _read_list(text: str) -> Any:
+    """A list as a TOML file has it, or texts between commas: `[::1],a.example` begins with a bracket, too."""
+    if text.strip().startswith("["):
+        try:
+            return tomllib.loads(f"list = {text.strip()}")["list"]
+        except (ValueError, RecursionError):
+            pass
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def option(
