@@ -5,16 +5,18 @@ from __future__ import annotations
 import getpass
 import json
 import socket
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from godwit.bench import bench
+from godwit.bench import bench, result
 from godwit.bench.command import choose_targets, describe_outcome
 from godwit.bench.generator import run_plan
 from godwit.bench.loads import LOADS, Load
-from godwit.bench.result import build_outcome, describe_machine
+from godwit.bench.result import build_outcome, describe_machine, find_commit
 from godwit.bench.rounds import Measured, _fit, run_rounds
 from godwit.bench.shape import Shape
 from godwit.bench.targets import TARGETS, BenchFailed
@@ -157,3 +159,30 @@ def test_a_rival_that_merges_in_every_round_holds_nobody_up(monkeypatch: pytest.
     monkeypatch.setattr("godwit.bench.rounds._run_once", run_once)
     run_rounds(LOADS["many"], [TARGETS["baseline"], TARGETS["nats"]], 2, "auto", 1.0, lambda text: None)
     assert ran == ["baseline", "nats"] * 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "differs"),
+    [
+        ("clients/javascript/src/client.js", True),
+        ("clients/python/godwit/client.py", True),
+        ("benchmarks/clients/receive.mjs", True),
+        ("core/src/lib.rs", True),
+        ("Cargo.lock", True),
+        ("benchmarks/results/clients/receive.json", False),
+        ("docs/index.md", False),
+    ],
+)
+def test_the_commit_is_marked_where_measured_files_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, differs: bool
+) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    path = tmp_path / changed
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("before")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "--no-gpg-sign", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(result, "REPOSITORY", tmp_path)
+    assert not find_commit().endswith("+")
+    path.write_text("after")
+    assert find_commit().endswith("+") == differs

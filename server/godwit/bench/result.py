@@ -21,6 +21,12 @@ from .targets import REPOSITORY
 
 Outcome = dict[str, Any]
 
+# Git pathspecs of what a measurement depends on. Results are left out: a benchmark rewrites its own between two takes.
+MEASURED = (
+    *("core", "journal", "engine", "bridge", "loadgen", "server", "clients", "pipelines", "protocol"),
+    *("Cargo.toml", "Cargo.lock", "benchmarks", ":(exclude)benchmarks/results"),
+)
+
 
 def describe_machine() -> dict[str, Any]:
     """Processor, cores, memory, kernel."""
@@ -45,8 +51,7 @@ def find_commit() -> str:
     git = ["git", "-C", str(REPOSITORY)]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
-        parts = ("core", "journal", "engine", "bridge", "loadgen", "server")
-        files = ["status", "--porcelain", "--untracked-files=no", *parts]
+        files = ["status", "--porcelain", "--untracked-files=no", "--", *MEASURED]
         status = subprocess.run([*git, *files], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return __version__
