@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,13 +23,10 @@ async def test_small_jobs_share_a_commit_and_a_large_one_is_cut(tmp_path: Path) 
     names = [f"r{number}" for number in range(70)]
     store = SqliteStore(tmp_path)
     try:
-        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
-        for name in names:
-            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        await _add_receivers(store, names)
         drafts = [Draft("t", f"one-{name}", b"f", b"{}", (name,), (), True, 10**13) for name in names]
         drafts.append(Draft("t", "all", b"f", b"{}", tuple(names), (), False, 10**13))
-        await store.accept_all(drafts, NOW_MS)
-        await store.route(("inbox",), NOW_MS, 1_000)
+        await _accept_and_route(store, drafts)
         pages = []
         before = store.writer.commits
         while (found := await store.append_pages("t", NOW_MS, 1_000, 60))[0]:
@@ -56,12 +54,9 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_when_its_lease_ends(
         return bytes(kept)
 
     try:
-        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
-        for name in names:
-            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        await _add_receivers(store, names)
         drafts = [Draft("t", f"one-{name}", b"f", b"{}", (name,), (), True, 10**13) for name in names]
-        await store.accept_all(drafts, NOW_MS)
-        await store.route(("inbox",), NOW_MS, 1_000)
+        await _accept_and_route(store, drafts)
         good = await store.writer.run(partial(spoil, targets=b"x"))
         count, items = await store.append_pages("t", NOW_MS, 1_000, 60)
         assert count == 3 and [item.receiver for item in items] == ["a", "c"]
@@ -76,16 +71,13 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_when_its_lease_ends(
 async def test_jobs_of_one_receiver_share_a_unit_and_each_keeps_its_order_counts_and_verdict(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, inbox_items_max=3)
     try:
-        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
-        for name in ("a", "b", "gone"):
-            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        await _add_receivers(store, ("a", "b", "gone"))
         names = ["a", "b", "a", "gone", "a", "a", "a"]
         drafts = [
             Draft("t", f"{number}-{name}", b"f", b"{}", (name,), (), True, NOW_MS if number == 1 else 10**13)
             for number, name in enumerate(names)
         ]
-        await store.accept_all(drafts, NOW_MS)
-        await store.route(("inbox",), NOW_MS, 1_000)
+        await _accept_and_route(store, drafts)
         await store.writer.run(partial(receivers.delete_receiver, tenant="t", name="gone"))
         before = store.writer.commits
         count, items = await store.append_pages("t", NOW_MS, 1_000, 500)
@@ -111,12 +103,9 @@ async def test_jobs_of_one_receiver_share_a_unit_and_each_keeps_its_order_counts
 async def test_jobs_of_one_receiver_of_which_one_fails_are_taken_one_by_one(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     try:
-        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
-        for name in ("a", "b", "c"):
-            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        await _add_receivers(store, ("a", "b", "c"))
         drafts = [Draft("t", f"one-{name}", b"f", b"{}", (name,), (), True, 10**13) for name in ("a", "b", "c")]
-        await store.accept_all(drafts, NOW_MS)
-        await store.route(("inbox",), NOW_MS, 1_000)
+        await _accept_and_route(store, drafts)
         there = (
             "INSERT INTO delivery SELECT nid, 2, 'inbox', 0, 4, 0, 0, 0, '', '' FROM notification WHERE id = 'one-b'"
         )
@@ -131,14 +120,11 @@ async def test_jobs_of_one_receiver_of_which_one_fails_are_taken_one_by_one(tmp_
 async def test_a_job_of_one_receiver_overtakes_none_that_was_accepted_before(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     try:
-        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
-        for name in ("a", "b"):
-            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        await _add_receivers(store, ("a", "b"))
         sent = [("1", ("a",)), ("2", ("a", "b")), ("3", ("b",))]
         drafts = [Draft("t", name, b"f", b"{}", to, (), len(to) == 1, 10**13) for name, to in sent]
         drafts.append(drafts[0]._replace(id="urgent", priority=Priority.HIGH))
-        await store.accept_all(drafts, NOW_MS)
-        await store.route(("inbox",), NOW_MS, 1_000)
+        await _accept_and_route(store, drafts)
         count, items = await store.append_pages("t", NOW_MS, 1_000, 500)
         assert (count, [item.notification for item in items]) == (4, ["urgent", "1", "2", "2", "3"])
     finally:
@@ -149,14 +135,11 @@ async def test_a_page_takes_as_many_statements_as_one_of_few_receivers(tmp_path:
     names = [f"r{number}" for number in range(300)]
     store = SqliteStore(tmp_path)
     try:
-        await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
-        for name in names:
-            await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+        await _add_receivers(store, names)
         counts = []
         for size in (2, 300):
             draft = Draft("t", f"to-{size}", b"f", b"{}", tuple(names[:size]), (), False, 10**13)
-            await store.accept_all([draft], NOW_MS)
-            await store.route(("inbox",), NOW_MS, 1_000)
+            await _accept_and_route(store, [draft])
             statements: list[str] = []
             await store.writer.run(lambda connection, seen=statements: connection.set_trace_callback(seen.append))
             assert len((await store.append_pages("t", NOW_MS, 1_000, 500))[1]) == size
@@ -181,3 +164,15 @@ def test_the_oldest_item_and_the_newest_page_are_found_without_sorting(tmp_path:
                 f"EXPLAIN QUERY PLAN SELECT seq, flags FROM item WHERE rid = 1 ORDER BY {order} LIMIT 1"
             ).fetchall()
             assert "TEMP B-TREE" not in str(plan), plan
+
+
+async def _add_receivers(store: SqliteStore, names: Iterable[str]) -> None:
+    """Creates the tenant `t` with these receivers."""
+    await store.writer.run(lambda connection: tenants.put_tenant(connection, "t"))
+    for name in names:
+        await store.writer.run(partial(receivers.put_receiver, tenant="t", name=name, attributes=b"{}", now_ms=1))
+
+
+async def _accept_and_route(store: SqliteStore, drafts: Sequence[Draft]) -> None:
+    await store.accept_all(drafts, NOW_MS)
+    await store.route(("inbox",), NOW_MS, 1_000)

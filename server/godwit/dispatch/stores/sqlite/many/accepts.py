@@ -7,8 +7,9 @@ it. One that is refused, or fails, stops no other.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 from .....logs import read_logger
 from ....codes import DispatchCode
@@ -21,6 +22,7 @@ from .rows import pack_names, run_on_rows
 Given = tuple[Draft, int]
 """A draft, and when it came."""
 _NOT_YET = Accepted("")
+Result = TypeVar("Result")
 
 
 def accept_many(connection: sqlite3.Connection, given: Sequence[Given]) -> list[Accepted | Exception]:
@@ -64,19 +66,12 @@ def _is_plain(draft: Draft) -> bool:
 
 def _try_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[Given]) -> list[Accepted]:
     """None of them where one fails: each is then accepted alone."""
-    connection.execute("SAVEPOINT plain")
-    try:
-        accepted = _accept_plain(connection, tenant, given)
-    except sqlite3.OperationalError:
-        raise  # the disk or the file: the whole unit failed
-    except Exception as error:
-        connection.execute("ROLLBACK TO plain")
-        read_logger().warning(
-            "dispatch_accepts_taken_apart", count=len(given), reason=f"{type(error).__name__}: {error}"
-        )
-        accepted = []
-    connection.execute("RELEASE plain")
-    return accepted
+    result = _run_in_savepoint(connection, lambda: _accept_plain(connection, tenant, given))
+    if not isinstance(result, Exception):
+        return result
+    reason = f"{type(result).__name__}: {result}"
+    read_logger().warning("dispatch_accepts_taken_apart", count=len(given), reason=reason)
+    return []
 
 
 def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[Given]) -> list[Accepted]:
@@ -122,14 +117,19 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
 
 def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted | Exception:
     """A draft that is refused changes nothing."""
-    result: Accepted | Exception
-    connection.execute("SAVEPOINT draft")
+    return _run_in_savepoint(connection, lambda: accept(connection, draft, now_ms))
+
+
+def _run_in_savepoint(connection: sqlite3.Connection, work: Callable[[], Result]) -> Result | Exception:
+    """What `work` returned; the exception that it raised, after its changes were undone."""
+    result: Result | Exception
+    connection.execute("SAVEPOINT part")
     try:
-        result = accept(connection, draft, now_ms)
+        result = work()
     except sqlite3.OperationalError:
         raise  # the disk or the file: the whole unit failed
     except Exception as error:
-        connection.execute("ROLLBACK TO draft")
+        connection.execute("ROLLBACK TO part")
         result = error
-    connection.execute("RELEASE draft")
+    connection.execute("RELEASE part")
     return result
