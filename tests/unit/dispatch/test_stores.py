@@ -214,6 +214,23 @@ def test_an_address_that_was_taken_by_a_delivery_that_never_left_is_free_for_ano
         assert states == [(ended,), (State.QUEUED,)], ends_by
 
 
+def test_a_collapsed_delivery_stays_collapsed_when_the_one_that_took_its_address_value_fails() -> None:
+    database, now_ms = open_store(), 1_767_225_600_000
+    receivers.put_receiver(database, "t", "bob", b"{}", 1)
+    receivers.put_address(database, "t", "bob", "w", "webhook", "https://a.example/")
+    draft = Draft("t", "n", b"f", b"{}", ("ann", "bob"), (), False, 10**13, options=Options(dedupe=True))
+    accept.accept(database, draft, now_ms)
+    accept.route(database, CHANNELS, now_ms, 9)
+    for _ in range(2):
+        work_page(database, now_ms)
+    query = "SELECT state, reason FROM delivery WHERE channel = 'webhook' ORDER BY rid"
+    assert database.execute(query).fetchall() == [(State.QUEUED, ""), (State.COLLAPSED, "duplicate_address")]
+    assert receivers.delete_address(database, "t", "ann", "w")
+    later_ms = now_ms + 2_000
+    assert fanout.claim_due(database, "webhook", later_ms, later_ms + 1_000, 9, ()) == []
+    assert database.execute(query).fetchall() == [(State.FAILED, "address"), (State.COLLAPSED, "duplicate_address")]
+
+
 def work_page(database: sqlite3.Connection, now_ms: int) -> None:
     """The next page of the webhook job, of one receiver."""
     job = jobs.claim_job(database, "webhook", "t", now_ms, 1_000, 2)
