@@ -128,6 +128,11 @@ def test_wrong_variables_and_flags_are_refused() -> None:
     assert "in a configuration file only" in refuse(flags={'patterns."/a/**".merge': "true"})
 
 
+@pytest.mark.parametrize("variable", ["GODWIT_SERVER", "GODWIT_TOKEN", "GODWIT_DISPATCH_KEY"])
+def test_variables_of_commands_that_are_clients_set_nothing_of_a_node(variable: str) -> None:
+    assert load_config(None, {variable: "x"}) == load_config(None, {})
+
+
 def test_variables_of_the_pipelines_are_none_of_a_nodes() -> None:
     given = {"GODWIT_PIPELINES_LAKE_PATH": "/lake", "GODWIT_PIPELINES_CONFIG": "x.toml", "GODWIT_NODE_SHARDS": "3"}
     assert load_config(None, given).node.shards == 3

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import click
 
+from ..config.load import DISPATCH_KEY_VARIABLE
 from ..errors import GodwitError
 from .operator import OPENER, NoRedirect, read_address
 
@@ -72,10 +73,12 @@ def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
     """Where dispatch listens, and the key; raises SendFailed, and ConfigInvalid for an address that is not valid."""
     from ..dispatch.folder import runtime_folder
 
-    key = os.environ.get("GODWIT_DISPATCH_KEY", "")
+    key = os.environ.get(DISPATCH_KEY_VARIABLE, "")
     note: dict[str, str] = {}
     if server is not None and not (key or key_file):
-        raise SendFailed("--dispatch needs a key of that dispatch: give --key-file FILE, or set GODWIT_DISPATCH_KEY")
+        raise SendFailed(
+            "--dispatch needs a key of that dispatch: give --key-file FILE, or set " + DISPATCH_KEY_VARIABLE
+        )
     try:
         if server is None:
             note = json.loads((runtime_folder() / "dispatch.json").read_text("utf-8"))

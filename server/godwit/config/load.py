@@ -25,13 +25,13 @@ from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_i
 CONFIG_VARIABLE = "GODWIT_CONFIG"
 """Names the configuration file where no --config flag does."""
 
-SERVER_VARIABLE, TOKEN_VARIABLE = "GODWIT_SERVER", "GODWIT_TOKEN"
+SERVER_VARIABLE, TOKEN_VARIABLE, DISPATCH_KEY_VARIABLE = "GODWIT_SERVER", "GODWIT_TOKEN", "GODWIT_DISPATCH_KEY"
 """What the commands that are clients read; they set nothing of a node."""
 
 PIPELINES_PREFIX = "GODWIT_PIPELINES_"
 """How variables of `godwit-pipelines` begin, which may run beside a node."""
 
-_NOT_OF_THE_TREE = frozenset({CONFIG_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE})
+_NOT_OF_THE_TREE = frozenset({CONFIG_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, DISPATCH_KEY_VARIABLE})
 _SERVICE_LINK = re.compile(
     r"GODWIT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)"
 )
