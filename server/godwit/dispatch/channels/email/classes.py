@@ -8,11 +8,17 @@ from ...model import Result
 
 GREYLIST_MS = 300_000
 """The least wait after a temporary refusal: a greylisting server wants to see a sender come back minutes later."""
+SLOW_MS = 30_000
+"""How long a host waits that takes no more e-mails for now: SMTP has no Retry-After."""
 _ENHANCED = re.compile(r"\A([245])\.(\d{1,3})\.(\d{1,3})\b")
 ADDRESS_GONE = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"})
 """Bad mailbox, domain or syntax, moved, no mail, disabled. 5.1.7 and 5.1.8 are about the sender's address, 5.1.0 about either."""
 _ADDRESS = re.compile(r'"[^"\s]*"@[^\s<>()\[\]{},;"]*|[^\s<>()\[\]{},;"]*@[^\s<>()\[\]{},;"]*')
 _CLEANED_MAX = 1_000
+_TOO_MANY = re.compile(
+    r"\b4\.7\.28\b|\btoo (?:many|much|fast|frequent)|\brate[ -]?limit|\bthrottl|\bslow(?:ing)? down", re.IGNORECASE
+)
+"""How servers say that they were given too many e-mails or connections: no code of SMTP is for it alone."""
 
 
 def classify(code: int, text: str) -> Result:
@@ -20,7 +26,7 @@ def classify(code: int, text: str) -> Result:
     if 200 <= code <= 399:
         return Result.OK
     if 400 <= code <= 499:
-        return Result.TEMPORARY
+        return Result.THROTTLED if _TOO_MANY.search(text) else Result.TEMPORARY
     enhanced = _ENHANCED.match(text.strip())
     return Result.ADDRESS if enhanced is not None and is_address_gone(enhanced[0]) else Result.CONTENT
 

@@ -20,7 +20,7 @@ from ...pure.sandbox import read_result
 from ...pure.verp import BOUNCE, COMPLAINT, MakeMac, make_token
 from ..letter import Letter, Letters, ReadLetter
 from ..outcomes import make_outcome
-from .classes import GREYLIST_MS, classify, hide_addresses
+from .classes import GREYLIST_MS, SLOW_MS, classify, hide_addresses
 from .dkim import read_dkim_key, sign
 from .message import make_message, read_sender
 from .provider import DEFAULT, Provider, ProviderSettings, domain_of_address
@@ -160,12 +160,14 @@ class EmailSender:
         detail = f"{refused.code} {refused.message!s:.200}"
         is_ours = relay is None or isinstance(refused, aiosmtplib.SMTPSenderRefused)  # the login, or MAIL FROM
         is_leaving = refused.code == 421
-        result = Result.TEMPORARY if is_ours else classify(refused.code, refused.message)
+        result = classify(refused.code, refused.message)
+        if is_ours and result is not Result.THROTTLED:
+            result = Result.TEMPORARY
         if is_ours or is_leaving:
             provider.note_failure(detail, is_final=relay is None and refused.code >= 500)
         else:
             provider.breaker.note_success()
-        after_ms = GREYLIST_MS if result is Result.TEMPORARY else 0
+        after_ms = {Result.TEMPORARY: GREYLIST_MS, Result.THROTTLED: SLOW_MS}.get(result, 0)
         return self._tell(shipment, result, detail, after_ms), not (is_ours or is_leaving)
 
     def _break_off(
