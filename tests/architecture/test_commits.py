@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 
-SINCE = "5dd7236c5af445c4cfb9268d13b639892db7aa77"
+SINCE = "2d6cc37e075e8272fd0157550085188fdff6b19a"
 SUBJECT_MAX = 72
 SUBJECT = re.compile(r"[a-z][\w.*/ -]*(?:, [\w.*/ -]+)*: \S")
 MADE_BY_GIT = ("Merge ", "Revert ", "fixup! ", "squash! ")
