@@ -83,7 +83,7 @@ fn put_journal(dict: &Bound<'_, PyDict>, journal: &JournalFigures) -> PyResult<(
 
 pub(crate) fn resumed<'py>(py: Python<'py>, resumed: &Resumed) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    put!(dict, resumed.restored, rows, passed_over, holes, subjects, messages, keys, sessions, arrival);
+    put!(dict, resumed.restored, rows, rows_skipped, missing_ranges, subjects, messages, keys, sessions, arrival);
     put!(dict, resumed, took_ms, was_clean, damaged);
     dict.set_item("said", resumed.said.clone())?;
     Ok(dict)

@@ -162,7 +162,7 @@ pub struct Limits {
     /// Arrivals remembered for resume tokens; an older resume token gets a gap.
     pub index_entries_max: usize,
     /// Most journal pages read at the same time for clients that resume from before the in-memory logs; others wait. 0: the journal is not read.
-    pub journal_readings_max: usize,
+    pub journal_reads_max: usize,
     /// Content of one such page in bytes; its last message may exceed it.
     pub journal_page_bytes_max: usize,
     /// Time between two resume tokens of a wildcard subscription.
@@ -264,7 +264,7 @@ impl Default for Limits {
             feed_entries_max: 1_048_576,
             feed_bytes_max: 268_435_456,
             index_entries_max: 4_194_304,
-            journal_readings_max: 16,
+            journal_reads_max: 16,
             journal_page_bytes_max: 262_144,
             resume_token_interval_ms: 1_000,
             interest_debounce_ms: 1_000,

@@ -25,8 +25,8 @@ class Engine:
 
         Each listener's name and HOST:PORT, then "driver" ("io_uring" or "readiness"), "driver_reason" (why not io_uring,
         else empty), "shards" and "descriptors_max" (the process's limit, raised as far as it goes). Where there is a journal,
-        "resumed": what came back from it (rows, messages, subjects, keys, sessions, holes, passed_over, damaged, arrival, took_ms,
-        was_clean | None, said).
+        "resumed": what came back from it (rows, messages, subjects, keys, sessions, missing_ranges, rows_skipped, damaged,
+        arrival, took_ms, was_clean | None, said).
         """
 
     def report_fd(self) -> int:

@@ -213,7 +213,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit("index_entries_max", 4_194_304, 1_024, 268_435_456,
           "node", "",
           "Arrivals remembered for resume tokens; an older resume token gets a gap."),
-    Limit("journal_readings_max", 16, 0, 4_096,
+    Limit("journal_reads_max", 16, 0, 4_096,
           "node", "",
           "Most journal pages read at the same time for clients that resume from before the in-memory logs; others wait. 0: the journal is not read."),
     Limit("journal_page_bytes_max", 262_144, 4_096, 67_108_864,

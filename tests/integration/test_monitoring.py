@@ -51,7 +51,7 @@ async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
         "client": {"tls_address": "127.0.0.1:0"},
         "monitoring": {"push": True},
         "node": {"shards": 2, "name": "n1", "data_directory": str(tmp_path / "data")},
-        "limits": {"log_messages_max": 2, "journal_readings_max": 0},
+        "limits": {"log_messages_max": 2, "journal_reads_max": 0},
     }
     async with testing.node(settings) as running:
         await live(running)

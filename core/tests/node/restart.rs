@@ -60,7 +60,7 @@ fn begin(book: &Book, run: u64) -> Node {
     node.begin_restore(book.runs.clone());
     book.rows.iter().for_each(|row| node.restore(row.clone(), at_ms(0)));
     let restored = node.finish_restore(at_ms(0));
-    assert_eq!((restored.rows, restored.passed_over, restored.holes), (book.rows.len() as u64, 0, 0));
+    assert_eq!((restored.rows, restored.rows_skipped, restored.missing_ranges), (book.rows.len() as u64, 0, 0));
     node
 }
 

@@ -11,7 +11,7 @@ fn remembering(messages: usize) -> Settings {
     let mut settings = open_settings();
     settings.journal = Some(JournalSettings::default());
     settings.limits.log_messages_max = messages;
-    settings.limits.journal_readings_max = 2;
+    settings.limits.journal_reads_max = 2;
     settings
 }
 
@@ -256,7 +256,7 @@ fn more_readers_than_there_is_room_for_wait_their_turn() {
     }
     world.turn(0);
     world.settle();
-    assert_eq!(past.serve_once(&mut world), 2, "journal_readings_max");
+    assert_eq!(past.serve_once(&mut world), 2, "journal_reads_max");
     past.serve(&mut world);
     for place in places {
         assert_eq!(ats(&world.heard(place)), positions(1..=40));

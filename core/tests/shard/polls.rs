@@ -229,7 +229,7 @@ fn first_place(world: &mut World, asked: &str) -> String {
 proptest! {
     #![proptest_config(seeded(64))]
 
-    /// Whatever the limit and the order of messages, each answer goes on from the one before it, and together they hold every message.
+    /// With any limit and order of messages, each answer continues after the previous one, and together they contain every message.
     #[test]
     fn answers_of_several_subscriptions_come_to_an_end_with_everything(seed in 1u64..u64::MAX, limit in 1usize..9) {
         let mut random = Random(seed);

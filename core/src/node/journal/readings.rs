@@ -77,9 +77,9 @@ impl Purges {
 impl Node {
     /// Whether one more page may be read now; else the shard is woken when one may.
     pub fn begin_reading(&mut self, shard: u8) -> bool {
-        let readings_max = self.limits.journal_readings_max;
+        let reads_max = self.limits.journal_reads_max;
         let Some(readings) = self.journal.as_mut().map(|journal| &mut journal.readings) else { return false };
-        if readings.count() >= readings_max {
+        if readings.count() >= reads_max {
             readings.waiting |= 1_u64.checked_shl(u32::from(shard)).unwrap_or(0);
             return false;
         }

@@ -25,10 +25,10 @@ use std::sync::Arc;
 pub struct Restored {
     /// Rows that were read.
     pub rows: u64,
-    /// Rows that could not be used: twice there, out of order, or beyond a limit of subjects or bytes.
-    pub passed_over: u64,
-    /// Places where rows are missing between two of one subject.
-    pub holes: u64,
+    /// Rows that could not be used: duplicates, rows out of order, and rows beyond a limit of subjects or bytes.
+    pub rows_skipped: u64,
+    /// How often rows are missing between two rows of one subject.
+    pub missing_ranges: u64,
     pub subjects: u64,
     pub messages: u64,
     pub keys: u64,
@@ -98,7 +98,7 @@ impl Node {
         restoring.first.get_or_insert(kept.arrival);
         self.note_missing(&mut restoring, &kept);
         if self.try_restore(&mut restoring, kept, now).is_none() {
-            restoring.told.passed_over += 1;
+            restoring.told.rows_skipped += 1;
         }
         self.restoring = Some(restoring);
     }
@@ -199,7 +199,7 @@ impl Node {
             return None;
         }
         if kept.sequence > expected {
-            restoring.told.holes += u64::from(log.number() > 0);
+            restoring.told.missing_ranges += u64::from(log.number() > 0);
             while log.len() > 0 {
                 self.counts.bytes -= evict(log, GapReason::Expired, &mut self.counts);
                 self.counts.messages -= 1;

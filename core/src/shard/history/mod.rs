@@ -72,7 +72,7 @@ impl Shard {
     pub(in crate::shard) fn can_read_back(&self, cursor: u32) -> bool {
         let stream = self.cursors.get(cursor).and_then(|cursor| self.streams.get(cursor.stream));
         self.settings.journal.is_some()
-            && self.settings.limits.journal_readings_max > 0
+            && self.settings.limits.journal_reads_max > 0
             && stream.is_some_and(|stream| {
                 let is_client = matches!(stream.wire, Wire::Mqtt(_) | Wire::MqttParts | Wire::MqttShared(_));
                 stream.conflate_ms == 0 && !is_client

@@ -17,16 +17,16 @@ const IDENTIFIERS: usize = u16::MAX as usize;
 pub(super) struct Flight {
     /// At most one for each packet identifier.
     packets: VecDeque<InFlight>,
-    /// So many of them, from the first on, were sent on this connection.
+    /// How many of them, counted from the first, were sent on this connection.
     sent: u16,
     /// How many of those stand for messages that are not sent again: they take identifiers, and no room of the client's.
     withdrawn: u16,
     last_id: u16,
-    /// Identifiers in use may be higher than the last that was given: those have begun anew since, or the session is an earlier connection's.
+    /// Some identifiers in use may be higher than the last one assigned: they wrapped around, or come from an earlier connection.
     has_higher: bool,
 }
 
-/// What a PUBREC or PUBCOMP is to what is in flight.
+/// How a PUBREC or PUBCOMP relates to the packets in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receipt {
     Taken,
@@ -91,7 +91,7 @@ impl Flight {
 
     /// Notes a message that is sent now; returns its packet identifier.
     pub(super) fn send(&mut self, sent: InFlight) -> u16 {
-        // Identifiers are given in turn: until they begin anew, those in use are lower than the next.
+        // Identifiers are assigned in ascending order: until they wrap around, those in use are lower than the next.
         let mut packet_id = next(self.last_id);
         self.has_higher = !self.packets.is_empty() && (self.has_higher || packet_id < self.last_id);
         while self.has_higher && self.packets.iter().any(|packet| packet.packet_id == packet_id) {

@@ -43,7 +43,7 @@ fn rows_of_subscriptions_that_follow_each_other_within_a_moment_are_told_apart_b
 fn a_range_begins_behind_its_resume_token_though_the_log_has_let_go_of_what_follows_that() {
     for has_window in [false, true] {
         let mut settings = journaling();
-        (settings.limits.log_messages_max, settings.limits.journal_readings_max) = (4, 0);
+        (settings.limits.log_messages_max, settings.limits.journal_reads_max) = (4, 0);
         let mut world = World::new(settings, 1, false);
         let place = world.connect(0);
         let slow = [world.connect(0), world.connect(0)];

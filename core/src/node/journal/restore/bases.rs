@@ -104,7 +104,7 @@ impl Node {
         let Some(mut restoring) = self.restoring.take() else { return };
         let subject = Arc::clone(&kept.subject);
         if self.try_restore_snapshot(&mut restoring, kept, newest, now).is_none() {
-            restoring.told.passed_over += 1;
+            restoring.told.rows_skipped += 1;
             // What is older is not the state either.
             restoring.bases.settle(&subject, 0);
         }

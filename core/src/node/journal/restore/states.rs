@@ -113,7 +113,7 @@ impl Node {
         }
         restoring.bases.forget(&kept.subject);
         if !self.make_room(size_of::<Message>() + kept.bytes().len()) {
-            restoring.told.passed_over += 1;
+            restoring.told.rows_skipped += 1;
             return false;
         }
         // Arrivals that no row tells of are given again: what follows must be later than this.
@@ -122,7 +122,7 @@ impl Node {
         let is_ahead = kept.arrival > held;
         kept.arrival = kept.arrival.min(held);
         let Some(id) = self.put_state(restoring, kept, newest) else {
-            restoring.told.passed_over += 1;
+            restoring.told.rows_skipped += 1;
             return false;
         };
         if let Some(log) = self.names.get_mut(id) {
