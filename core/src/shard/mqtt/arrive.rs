@@ -172,7 +172,11 @@ impl Shard {
         let mut node = lock(&node);
         self.absorb_all(&mut node);
         if let Some(mqtt) = self.connections.get_mut(socket).and_then(|connection| connection.mqtt.as_mut()) {
-            mqtt.client_key = (*id != *mqtt.client_id).then(|| Box::new(Arc::clone(&id)));
+            if *id != *mqtt.client_id {
+                mqtt.rare_mut().client_key = Some(Arc::clone(&id));
+            } else if let Some(rare) = &mut mqtt.rare {
+                rare.client_key = None;
+            }
         }
         self.settle_turned_away(socket, &holder, &node)?;
         let origin = self.origin(socket);
@@ -357,6 +361,6 @@ impl Mqtt {
 
     /// What the node keeps its client under.
     pub(in crate::shard) fn client_key(&self) -> &Arc<str> {
-        self.client_key.as_deref().unwrap_or(&self.client_id)
+        self.rare.as_ref().and_then(|rare| rare.client_key.as_ref()).unwrap_or(&self.client_id)
     }
 }
