@@ -230,6 +230,8 @@ class Outcome:
     retry_at_ms: int | None = None
     value: str = field(default="", repr=False)
     """The address that was tried: another may stand there when the outcome is stored."""
+    spares_host: bool = False
+    """What was throttled says nothing about the host: others for it do not wait."""
     throttle_ms: int = 0
     """How long everything for the same host waits. What was refused so was not an attempt."""
     rendered: bool | None = None

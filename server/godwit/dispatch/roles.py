@@ -115,7 +115,7 @@ class Roles:
         self._feed = FeedRoles(store, config, limits, signing, node_url, journal)
         self._renderer = Renderer()
         self._templates = TemplateWorker(
-            store, self._renderer, lambda: tuple(self._wakeups), self._wake_channels, limits=limits, now_ms=now_ms
+            store, Renderer(), lambda: tuple(self._wakeups), self._wake_channels, limits=limits, now_ms=now_ms
         )
         self._channels = [self._open_webhooks()]
         link = self._make_link if config.public_url else None
@@ -129,13 +129,14 @@ class Roles:
         """Listens and works; the address of the API. Raises ListenFailed."""
         app, public = self._build_apps()
         try:
+            await self._mail.open()  # before a request needs a provider
             address = await self._listen(app, "dispatch.address", self._config.address)
             if self._config.public_address:
                 wanted = Address.parse(self._config.public_address)
                 self.public_address = await self._listen(public, "dispatch.public_address", wanted)
-            await self._mail.open()
         except ListenFailed:
             await self._close_listeners()
+            await self._mail.close()
             raise
         roles = {
             "retention": self._forget,
@@ -177,7 +178,7 @@ class Roles:
             await channel.stop()
         await self._mail.close()
         await self._feed.stop()
-        await self._renderer.close()
+        await asyncio.gather(self._renderer.close(), self._templates.close())
 
     def _open_webhooks(self) -> ChannelPart:
         limits = self._limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import email
 import email.policy
 import json
@@ -205,3 +206,60 @@ async def test_pages_end_in_time_and_a_text_that_takes_too_long_is_its_receivers
     assert [one.rid for one in done] == [person.rid for person in people]
     assert [one.rid for one in done if one.failure] == [7]
     assert sum(pages.values()) > 1, "a page without time takes what one request takes"
+
+
+async def test_long_texts_of_other_scripts_are_rendered_in_several_requests() -> None:
+    long = Parts(title="{{ receiver.id }}", body="ж" * 45_000 + "\u0001" * 4_000)
+    people = [Person(number, f"r{number}", b"{}") for number in range(150)]
+    renderer = Renderer()
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            done: list[Any] = []
+            while len(done) < len(people):
+                done += await render_people(renderer, Form({"default": long}), people[len(done) :])
+    finally:
+        await renderer.close()
+    assert [one.rid for one in done] == list(range(150)) and not any(one.failure for one in done)
+
+
+async def test_a_default_beside_the_receivers_name_is_for_those_without_one(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        friendly = {"locales": {"default": {"title": "Hi {{ receiver.attributes.name | default: 'friend' }}"}}}
+        assert (await both.api("PUT", "/v1/templates/friendly", friendly))[1]["variables"] == ["receiver"]
+        await both.api("PUT", "/v1/notifications/n1", {**NOTE, "content": {"template": "friendly"}})
+        assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 3}}
+        assert (await read_titles(both, "bob"), await read_titles(both, "eve")) == (["Hi Bob"], ["Hi friend"])
+
+
+async def test_what_all_receivers_have_in_common_is_stored_once_and_the_quota_holds(
+    tmp_path: Path, runtime: Path
+) -> None:
+    server = Server()
+    file = {"name": "a.txt", "content": base64.b64encode(b"z" * 300_000).decode()}
+    async with asyncio.timeout(DEADLINE_S), mailing(tmp_path, server) as both:
+        await put_people(both)
+        for name in ("ann", "bob"):
+            mail = {"channel": "email", "value": f"{name}@mail.example"}
+            await both.api("PUT", f"/v1/receivers/{name}/addresses/mail", mail)
+        actions = [{"id": "ok", "label": "OK"}]
+        note = {
+            "to": {"receivers": ["ann", "bob"]},
+            "content": {"template": "hi", "data": {"offer": "1"}, "actions": actions},
+            "override": {"email": {"attachments": [file]}},
+        }
+        await both.api("PUT", "/v1/notifications/n1", note)
+        assert (await wait_for(both, "n1"))["counts"]["email"] == {"sent": 2}
+        assert all(b"a.txt" in raw for raw in server.taken)
+        _, told = await both.api("GET", "/v1/inbox", key=await both.make_token("ann"))
+        assert told["items"][0]["content"] == {"title": "Hola Ann", "data": {"offer": "1"}, "actions": actions}
+        stored = (await both.api("GET", "/v1/tenants/default"))[1]["usage"]["stored_bytes"]
+        assert 400_000 < stored < 500_000, "the attachment once"
+        long = {"locales": {"default": {"title": "{{ receiver.id }}" + "x" * 40_000}}}
+        await both.api("PUT", "/v1/templates/long", long)
+        await both.api("PUT", "/v1/tenants/default", {"quotas": {"stored_bytes": stored + 60_000}})
+        full = {"to": {"receivers": ["ann", "bob"]}, "content": {"template": "long"}}
+        await both.api("PUT", "/v1/notifications/n2", full)
+        assert (await wait_for(both, "n2"))["counts"]["inbox"] == {"failed": 2}
+        _, told = await both.api("GET", "/v1/notifications/n2/deliveries?channel=inbox")
+        assert all("may store" in row["ref"] for row in told["deliveries"])

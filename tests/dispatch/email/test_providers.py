@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
-from tests.dispatch.conftest import Running, running
+from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.email.test_email import Server, wait_for_state
 from tests.dispatch.test_inbox import wait_for
 
@@ -212,3 +212,79 @@ async def test_a_provider_that_cannot_be_used_is_refused_with_its_field(
             status == 400 and told["code"] == 4300
         ), told
         assert (await both.api("GET", "/v1/providers"))[1] == {"providers": []}
+
+
+async def test_a_relay_that_refuses_a_from_address_keeps_working_for_others(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("godwit.dispatch.pure.breaker.FAILURES_MAX", 1)
+
+    class Strict(Relay):
+        async def handle_MAIL(
+            self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+        ) -> str:
+            if address.startswith("boss@"):
+                return "550 5.7.1 boss@shop.example is not verified"
+            return await super().handle_MAIL(server, session, envelope, address, options)
+
+    async with asyncio.timeout(DEADLINE_S), listening(Strict()) as relay, running(tmp_path, FAST) as both:
+        await both.api("PUT", "/v1/providers/only", make_body(relay))
+        await put_ann(both)
+        await both.api("PUT", "/v1/notifications/n1", {**HI, "override": {"email": {"from": "boss@shop.example"}}})
+        await wait_for_state(both, "deferred")
+        await both.api("PUT", "/v1/notifications/n2", HI)
+        await wait_for(both, "n2")
+        assert (await both.api("GET", "/v1/providers/only"))[1]["state"] == "working" and len(relay.taken) == 1
+
+
+async def test_a_resting_provider_does_not_hold_up_the_same_domain_over_another(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("godwit.dispatch.pure.breaker.FAILURES_MAX", 1)
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        listening(Relay()) as shop,
+        listening(Relay()) as club,
+        running(tmp_path, FAST) as both,
+    ):
+        await both.api("PUT", "/v1/providers/shop", make_body(shop))
+        await both.api("PUT", "/v1/providers/club", make_body(club, sender="info@club.example"))
+        await put_ann(both, 3)
+        shop.is_leaving = True
+        over_shop = {**HI, "override": {"email": {"from": "news@shop.example"}}}
+        await both.api("PUT", "/v1/notifications/n1", over_shop)
+        await wait_for_state(both, "deferred")
+        await both.api("PUT", "/v1/notifications/n2", {**over_shop, "to": {"receiver": "r1"}})
+        while not (rows := await list_mails(both, "n2")) or rows[0]["reason"] != "throttled":
+            pass
+        over_club = {"to": {"receiver": "r2"}, "override": {"email": {"from": "info@club.example"}}}
+        await both.api("PUT", "/v1/notifications/n3", {**HI, **over_club})
+        await wait_for(both, "n3")
+        assert len(club.taken) == 1
+        shown = str(await both.api("GET", "/v1/providers"))
+        assert "resting" in shown
+
+
+async def test_mail_that_waits_expires_although_its_provider_is_gone(
+    tmp_path: Path, runtime: Path, wall_clock: WallClock
+) -> None:
+    async with asyncio.timeout(DEADLINE_S), listening(Relay()) as relay:
+        relay.is_leaving = True
+        async with running(tmp_path, FAST) as both:
+            await both.api("PUT", "/v1/providers/only", make_body(relay))
+            await put_ann(both)
+            await both.api("PUT", "/v1/notifications/n1", {**HI, "expires_s": 3_600})
+            await wait_for_state(both, "deferred")
+            await both.api("DELETE", "/v1/providers/only")
+        wall_clock.move(3_700)
+        async with running(tmp_path, FAST) as both:
+            await wait_for_state(both, "expired")
+            assert (await wait_for(both, "n1"))["counts"]["inbox"] == {"sent": 1}
+
+
+async def test_a_password_stays_only_with_the_same_login(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        body = {"relay": "smtp.example:587", "sender": "news@shop.example", "user": "u"}
+        await both.api("PUT", "/v1/providers/west", {**body, "password": "secret"})
+        for change, has_password in (({}, True), ({"weight": 3}, True), ({"relay": "evil.example:25"}, False)):
+            assert (await both.api("PUT", "/v1/providers/west", {**body, **change}))[1]["has_password"] is has_password

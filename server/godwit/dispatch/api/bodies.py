@@ -306,7 +306,7 @@ class DkimBody(Struct, forbid_unknown_fields=True):
 
 
 class ProviderBody(Struct, forbid_unknown_fields=True):
-    """A relay for e-mail. `password` and `dkim.key` are never shown; without them those that are stored stay."""
+    """A relay for e-mail. Secrets are never shown. Without `dkim` its key stays, without `password` that of the same login."""
 
     relay: Annotated[str, Meta(max_length=300)]
     sender: MailAddress

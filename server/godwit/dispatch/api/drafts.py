@@ -42,7 +42,7 @@ def make_draft(
     filled: Filled = NOTHING,
 ) -> Draft:
     """What is accepted; raises RequestRefused."""
-    rendered, form = filled
+    rendered, form, actions = filled
     to = _read_recipients(body.to, limits)
     if not to.is_single and body.override is not None and body.override.email is not None and body.override.email.cc:
         detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
@@ -80,7 +80,7 @@ def make_draft(
         options,
         begin_ms if body.expires_s is None else None,
         to.address,
-        tuple(list_rows(rendered, body.override) if form is None else [_keep_form(form, body.override)]),
+        tuple(list_rows(rendered, body.override) if form is None else _list_kept(form, actions, body.override)),
     )
 
 
@@ -174,9 +174,14 @@ def list_rows(rendered: Sequence[Rendered], override: Override | None) -> Iterat
         yield "email", "", _join(b"", own)
 
 
-def _keep_form(form: Form, override: Override | None) -> tuple[str, str, bytes]:
-    own = _read_email(None if override is None else override.email)
-    return TEMPLATE, "", msgspec.json.encode(msgspec.structs.replace(form, email=own))
+def _list_kept(form: Form, actions: Sequence[Any], override: Override | None) -> Iterator[tuple[str, str, bytes]]:
+    """What is stored of content for each receiver: what it is made of, and once what all have in common."""
+    yield TEMPLATE, "", msgspec.json.encode(form)
+    shared = {**({"data": form.data} if form.data else {}), **({"actions": actions} if actions else {})}
+    if shared:
+        yield TEMPLATE, "content", msgspec.json.encode(shared)
+    if own := _read_email(None if override is None else override.email):
+        yield TEMPLATE, "email", msgspec.json.encode(own)
 
 
 def _join(email: bytes, own: dict[str, Any]) -> bytes:

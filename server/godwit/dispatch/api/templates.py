@@ -136,7 +136,7 @@ async def fill_content(store: SqliteStore, renderer: Renderer, tenant: str, cont
     if is_personal(variables, content.data):
         check_data([one for one in variables if one != RECEIVER], content.data)
         locales = msgspec.json.decode(row.body, type=dict[str, Parts])
-        return Filled(form=Form(strip_mjml(locales), content.data, actions))
+        return Filled(form=Form(strip_mjml(locales), content.data), actions=actions)
     rendered = await render_row(renderer, row, content.data)
     if actions:
         rendered = [

@@ -23,7 +23,7 @@ LOOPS_MAX = 10_000
 SLICE_S = 0.1
 """CPU time after which no more receivers are rendered for one request: others wait for their turn."""
 SLICE_BYTES = 4 * 1024 * 1024
-"""Characters of texts after which an answer takes no more."""
+"""Bytes of texts after which an answer takes no more: a line with one more receiver is still shorter than the parent takes."""
 FAILURES = (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 """What a template may raise."""
 
@@ -71,7 +71,7 @@ def render_receivers(request: dict[str, Any], environments: dict[bool, Environme
                 parsed[locale] = [environments[bool(one.get("escapes"))].from_string(one["text"]) for one in sources]
             texts = [str(template.render(**names, **request["data"])) for template in parsed[locale]]
             results.append({"texts": texts})
-            size += sum(map(len, texts))
+            size += len(dump(texts))
         except FAILURES as error:
             results.append({"error": describe(error)})
         if time.process_time() >= end_s or size >= SLICE_BYTES:
@@ -85,12 +85,19 @@ def describe(error: Exception) -> str:
 
 
 def analyze(template: BoundTemplate) -> dict[str, Any]:
-    """The names that a template needs: those that `default` replaces wherever they stand are not among them."""
+    """The names that a template needs: those that `default` replaces wherever they stand are not among them.
+
+    `receiver` always is: a template with it is rendered for each receiver.
+    """
     found = template.analyze()
     if unknown := sorted(set(found.filters) - set(template.env.filters)):
         return {"error": f"there is no filter {unknown[0]!r}"}
     optional = {at for node in template.nodes for at in list_defaulted(node)}
-    needed = [name for name, uses in found.globals.items() if any(use.span.index not in optional for use in uses)]
+    needed = [
+        name
+        for name, uses in found.globals.items()
+        if name == "receiver" or any(use.span.index not in optional for use in uses)
+    ]
     return {"variables": sorted(str(name) for name in needed)}
 
 
@@ -115,12 +122,17 @@ def compile_mjml(text: str) -> dict[str, str]:
         return {"error": f"the MJML is not valid: {error!s:.300}{hint}"}
 
 
+def dump(value: Any) -> bytes:
+    """JSON as it is sent to the parent: most characters take as many bytes as in UTF-8."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     environments = {escapes: make_environment(escapes=escapes) for escapes in (False, True)}
     for line in sys.stdin.buffer:
-        sys.stdout.buffer.write(json.dumps(answer(json.loads(line), environments)).encode() + b"\n")
+        sys.stdout.buffer.write(dump(answer(json.loads(line), environments)) + b"\n")
         sys.stdout.buffer.flush()
 
 

@@ -22,18 +22,17 @@ from .templates import DEFAULT, Parts, Rendered, assemble, list_sources
 RECEIVER = "receiver"
 AT_ONCE = 100
 INTERRUPTIONS_MAX = 2
+PAGE_BYTES = 8 * 1024 * 1024
+"""Rendered bytes after which a page ends early."""
 BUDGET_S = 1.0
 """How long one page is rendered: then it ends early, and other tenants have their turn."""
 
 
 class Form(Struct, omit_defaults=True):
-    """What the content of each receiver is made of."""
+    """What the texts of each receiver are made of."""
 
     locales: dict[str, Parts]
     data: dict[str, Any] = {}
-    actions: list[Any] = []
-    email: dict[str, Any] = {}
-    """What the notification itself says about its e-mail."""
 
 
 class Filled(NamedTuple):
@@ -41,6 +40,8 @@ class Filled(NamedTuple):
 
     rendered: Sequence[Rendered] = ()
     form: Form | None = None
+    actions: Sequence[Any] = ()
+    """Stored once beside the form."""
 
 
 NOTHING = Filled()
@@ -69,8 +70,8 @@ async def render_people(
     }
     asked = [_ask_for(person, paths) for person in people]
     done: list[Personal] = []
-    end_s, at_once, interruptions = time.monotonic() + budget_s, AT_ONCE, 0
-    while len(done) < len(people) and (not done or time.monotonic() < end_s):
+    end_s, at_once, interruptions, size = time.monotonic() + budget_s, AT_ONCE, 0, 0
+    while len(done) < len(people) and (not done or (time.monotonic() < end_s and size < PAGE_BYTES)):
         batch = asked[len(done) : len(done) + at_once]
         try:
             results = await renderer.render_receivers(sources, form.data, batch)
@@ -85,11 +86,12 @@ async def render_people(
         interruptions = 0
         for result in results:
             rid, locale = people[len(done)].rid, asked[len(done)][0]
-            done.append(
-                Personal(rid, failure=result)
-                if isinstance(result, str)
-                else _pack(rid, form, assemble(locale, paths[locale], result, form.data))
-            )
+            if isinstance(result, str):
+                done.append(Personal(rid, failure=result))
+                continue
+            rendered = assemble(locale, paths[locale], result, {})
+            done.append(Personal(rid, rendered.content, rendered.email))
+            size += len(rendered.content) + len(rendered.email)
     return done
 
 
@@ -97,12 +99,3 @@ def _ask_for(person: Person, locales: Collection[str]) -> tuple[str, dict[str, A
     named = name_receiver(person.name, person.attributes)
     locale = choose_locale(str(named.get("locale", "")), [one for one in locales if one != DEFAULT]) or DEFAULT
     return locale, {RECEIVER: named}
-
-
-def _pack(rid: int, form: Form, rendered: Rendered) -> Personal:
-    content, email = rendered.content, rendered.email
-    if form.actions:
-        content = msgspec.json.encode({**msgspec.json.decode(content), "actions": form.actions})
-    if form.email:
-        email = msgspec.json.encode({**(msgspec.json.decode(email) if email else {}), **form.email})
-    return Personal(rid, content, email)

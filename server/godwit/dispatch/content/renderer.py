@@ -97,7 +97,13 @@ class Renderer:
             child = await self._start()
             try:
                 return await self._exchange(child, request, timeout_s)
-            except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
+            except (
+                TimeoutError,
+                asyncio.IncompleteReadError,
+                asyncio.LimitOverrunError,
+                ConnectionError,
+                ValueError,
+            ) as error:
                 await self._kill()
                 raise RenderInterrupted("the template takes too long or too much memory") from error
             except BaseException:

@@ -6,6 +6,7 @@ when its time is over.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -37,8 +38,12 @@ class TemplateWorker:
         """`on_work` is called with a tenant whose channels have work now."""
         self._store, self._renderer, self._channels, self._on_work = store, renderer, channels, on_work
         self._limits, self._now_ms = limits, now_ms
-        self._is_again = True
+        self._is_again, self._again_after = True, 0
         self.wakeups = WakeUps()
+
+    async def close(self) -> None:
+        """Ends the process that renders."""
+        await self._renderer.close()
 
     def look_again(self) -> None:
         """There may be content to render once more, or a job was resumed."""
@@ -46,26 +51,29 @@ class TemplateWorker:
         self.wakeups.add("")
 
     async def run(self) -> None:
-        """Works on what there is; looks at least every `sweep_ms`."""
+        """Works on what there is; looks at least every `sweep_ms` for what no wake-up names."""
+        swept_s = 0.0
         while True:
+            if time.monotonic() >= swept_s + self._limits.sweep_ms / 1_000:
+                swept_s, self._is_again = time.monotonic(), True
+                for due in await self._store.list_due_tenants(TEMPLATE, self._now_ms()):
+                    self.wakeups.add(due)
             tenant = self.wakeups.take()
-            worked = await self._work_page(tenant or None)
-            if worked is not None:
-                self.wakeups.add(worked)  # at the end of the queue: tenants take turns
-            elif await self._render_again() or tenant is not None:
-                continue
-            else:
+            worked = await self._work_page(tenant) if tenant else False
+            again = await self._render_again()
+            if worked and tenant is not None:
+                self.wakeups.add(tenant)  # at the end of the queue: tenants take turns
+            elif not again and tenant is None:
                 await self.wakeups.wait(self._limits.sweep_ms / 1_000)
-                self._is_again = True
 
-    async def _work_page(self, tenant: str | None) -> str | None:
-        """Renders and stores one page of a job; whose it was, None where there is none."""
+    async def _work_page(self, tenant: str) -> bool:
+        """Renders and stores one page of a job; whether there was one."""
         now_ms, lease_ms = self._now_ms(), self._limits.lease_ms
         job = await self._store.writer.run(
             lambda connection: claim_job(connection, TEMPLATE, tenant, now_ms, lease_ms), bulk=True
         )
         if job is None:
-            return None
+            return False
         limit = self._limits.page_receivers_max
         page = await self._store.reader.run(lambda connection: personal.read_people(connection, job, limit))
         done = await self._render(page.form, page.people)
@@ -75,21 +83,21 @@ class TemplateWorker:
         )
         if is_last:
             self._on_work(job.tenant)
-        return job.tenant
+        return True
 
     async def _render_again(self) -> bool:
-        """Renders some content once more that failed, if that is asked for; whether there was any."""
+        """Renders content of the next notification once more that failed, if that is asked for; whether there was any."""
         if not self._is_again:
             return False
-        self._is_again = False
-        limit = self._limits.page_receivers_max
-        found = await self._store.reader.run(lambda connection: personal.read_again(connection, limit))
+        limit, after = self._limits.page_receivers_max, self._again_after
+        found = await self._store.reader.run(lambda connection: personal.read_again(connection, after, limit))
+        self._again_after = 0 if found is None else found.nid
         if found is None:
-            return False
+            self._is_again = after > 0  # from the first on once more
+            return after > 0
         done = await self._render(found.form, found.people)
         now_ms = self._now_ms()
         await self._store.writer.run(lambda connection: personal.store_again(connection, found.nid, done, now_ms))
-        self._is_again = True
         return True
 
     async def _render(self, form: bytes, people: Sequence[Person]) -> list[Personal]:

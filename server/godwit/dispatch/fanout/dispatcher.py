@@ -189,7 +189,7 @@ class Dispatcher:
         """What the outcomes say about the host: it asked to wait, or takes what it gets."""
         mono_ms = self._clocks.mono_ms()
         for outcome in outcomes:
-            if outcome.throttle_ms:
+            if outcome.throttle_ms and not outcome.spares_host:
                 until_ms = mono_ms + outcome.throttle_ms
                 waited = self._waiting.throttle(shipment, until_ms)
                 self._put_off += [self._make_put_off(held, until_ms) for held in waited]

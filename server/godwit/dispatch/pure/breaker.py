@@ -31,6 +31,11 @@ class Breaker:
         """Whether another delivery may begin: none while it rests, one after that, then twice as many with each that succeeds."""
         return not self.rests_until(now_ms) and self._in_flight < self._allowed
 
+    @property
+    def is_probing(self) -> bool:
+        """Whether it rested, and has not yet shown that it works."""
+        return bool(self.reason)
+
     def begin(self) -> None:
         """A delivery uses it, until `end`."""
         self._in_flight += 1
@@ -39,8 +44,10 @@ class Breaker:
         """A delivery uses it no longer."""
         self._in_flight -= 1
 
-    def note_success(self) -> None:
-        """It took, or refused, an e-mail: it works."""
+    def note_success(self, now_ms: int) -> None:
+        """It took, or refused, an e-mail: it works. One that began before it rested says nothing."""
+        if self.rests_until(now_ms):
+            return
         self._failures = 0
         self._allowed = min(self._sends_max, 2 * self._allowed)
         if self._allowed == self._sends_max:
@@ -49,8 +56,7 @@ class Breaker:
     def note_failure(self, reason: str, now_ms: int, *, is_final: bool = False) -> bool:
         """It failed; whether it rests from now on. `is_final`: another try would fail, too, such as a wrong password."""
         self._failures += 1
-        is_probe = self._allowed < self._sends_max
-        if self.rests_until(now_ms) or not (is_final or is_probe or self._failures >= FAILURES_MAX):
+        if self.rests_until(now_ms) or not (is_final or self.reason or self._failures >= FAILURES_MAX):
             return False
         self._until_ms = now_ms + self._rest_ms
         self._rest_ms = min(REST_MS_MAX, 2 * self._rest_ms)

@@ -103,11 +103,12 @@ class ProviderApi:
 
 
 def make_row(name: str, body: ProviderBody, known: ProviderRow | None) -> ProviderRow:
-    """What is stored of a body: secrets that it does not name stay as they are, unless their user or selector goes."""
-    password = body.password if body.password is not None else known.password if known and body.user else ""
-    before = msgspec.json.decode(known.settings, type=dict[str, Any]).get("dkim_selector") if known else None
+    """What is stored of a body. A DKIM key that it does not name stays; a password stays for the same relay, security and user."""
+    before = msgspec.json.decode(known.settings, type=dict[str, Any]) if known else {}
+    is_same = all(before.get(field) == getattr(body, field) for field in ("relay", "security", "user"))
+    password = body.password if body.password is not None else known.password if known and is_same else ""
     key = body.dkim.key if body.dkim is not None else known.dkim_key if known else ""
-    selector = body.dkim.selector if body.dkim is not None else before
+    selector = body.dkim.selector if body.dkim is not None else before.get("dkim_selector")
     settings = {field: value for field, value in msgspec.to_builtins(body).items() if field not in ("password", "dkim")}
     settings |= {"dkim_selector": selector} if selector else {}
     return ProviderRow(name, msgspec.json.encode(settings), password, key)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ....config.dispatch_email import DispatchEmailConfig
-from ...clock import now_ms
+from ...clock import mono_ms, now_ms
 from ...codes import DispatchCode
 from ...errors import RequestRefused
 from ...model import Shipment
 from ...pure.verp import MakeMac, Token
 from ...stores.sqlite.manage.bounces import apply_report
-from ...stores.sqlite.manage.providers import ProviderRow, list_providers
+from ...stores.sqlite.manage.providers import ProviderRow, has_mail, list_providers
 from ...stores.sqlite.store import SqliteStore
 from ..letter import ReadLetter
 from .reports import Report
@@ -62,6 +62,8 @@ class MailPart:
             self._use(self._configured)
         for row in await self._store.reader.run(list_providers):
             self.put(row)
+        if await self._store.reader.run(has_mail):
+            self._begin()  # what waits expires, or goes over a provider that comes
         if self._bounces is not None:
             await self._bounces.start()
 
@@ -101,11 +103,14 @@ class MailPart:
         return {} if self._providers is None else self._providers.describe()
 
     def _use(self, settings: ProviderSettings) -> None:
+        self._begin().put(settings)
+
+    def _begin(self) -> Providers:
         if self._providers is None:
             from .providers import Providers
             from .sender import EmailSender
 
-            self._providers = Providers(now_ms)
+            self._providers = Providers(mono_ms)
             sender = EmailSender(
                 self._read_letter,
                 self._providers,
@@ -115,7 +120,7 @@ class MailPart:
                 self._config.bounce_domain,
             )
             self._on_open(sender, self._config.sends_max)
-        self._providers.put(settings)
+        return self._providers
 
     def _open_bounces(self) -> BounceServer | None:
         if not (self._config.bounce_address and self._config.bounce_domain):

@@ -13,6 +13,7 @@ import aiosmtplib
 
 from ....logs import read_logger
 from ...pure.breaker import Breaker
+from .classes import hide_addresses
 from .dkim import DkimKey, parse_dkim_key
 
 IDLE_MAX = 16
@@ -57,7 +58,7 @@ class ProviderSettings:
 
 
 class Provider:
-    """Connections to one relay. Raises ValueError where the DKIM key is not one."""
+    """Connections to one relay. `now_ms` is a clock that is never set back. Raises ValueError where the DKIM key is not one."""
 
     def __init__(self, settings: ProviderSettings, now_ms: Callable[[], int]) -> None:
         self.settings, self._now_ms = settings, now_ms
@@ -126,8 +127,13 @@ class Provider:
         else:
             relay.close()
 
-    def note_failure(self, reason: str, *, is_final: bool = False) -> None:
+    def note_success(self) -> None:
+        """The provider works, whatever it said about an e-mail."""
+        self.breaker.note_success(self._now_ms())
+
+    def note_failure(self, detail: str, *, is_final: bool = False) -> None:
         """The provider itself failed."""
+        reason = hide_addresses(detail)
         if self.breaker.note_failure(reason, self._now_ms(), is_final=is_final):
             read_logger().error("dispatch_provider_rests", provider=self.name, reason=reason)
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from .provider import Provider, ProviderSettings, domain_of_address
 
 ROOM_S = 1.0
+PROBE_MS = 2_000
+"""When an e-mail comes again that met a provider which only tries whether it works."""
 
 
 class Providers:
@@ -71,10 +73,13 @@ class Providers:
         best = [one for one in free or ready if one.settings.priority == first]
         return random.choices(best, [one.settings.weight for one in best])[0]
 
-    def is_full(self, tenant: str, sender: str) -> bool:
-        """Whether one works that has as many e-mails as it takes."""
+    def is_full(self, tenant: str, sender: str, but: Collection[str] = ()) -> bool:
+        """Whether one works that has as many e-mails as it takes: it has room soon."""
         now_ms = self._now_ms()
-        return any(not one.breaker.rests_until(now_ms) for one in self._list_usable(tenant, sender))
+        return any(
+            one.name not in but and not one.breaker.is_probing and not one.breaker.rests_until(now_ms)
+            for one in self._list_usable(tenant, sender)
+        )
 
     def end(self, provider: Provider) -> None:
         """An e-mail is no longer sent over a provider: another may be."""
@@ -89,10 +94,10 @@ class Providers:
                 await self._freed.wait()
 
     def rest_ms(self, tenant: str, sender: str) -> int:
-        """How long until a provider of a tenant's From address rests no longer; 0: not all of them rest."""
+        """How long until a provider of a tenant's From address may be used again, at least `PROBE_MS`."""
         now_ms = self._now_ms()
         rests = [one.breaker.rests_until(now_ms) for one in self._list_usable(tenant, sender)]
-        return max(0, min(rests) - now_ms) if rests and all(rests) else 0
+        return max(PROBE_MS, min(rests, default=0) - now_ms)
 
     def _list_usable(self, tenant: str, sender: str) -> Sequence[Provider]:
         domain = domain_of_address(sender)

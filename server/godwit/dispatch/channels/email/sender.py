@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import aiosmtplib
@@ -28,6 +29,8 @@ from .providers import Providers
 
 INLINE_BYTES_MAX = 65_536
 """An e-mail of this size is signed in less time than another thread takes to get the interpreter's lock."""
+TURN_MS_MAX = 1_000
+"""How long an e-mail waits for its turn at a provider; one that would wait longer comes again later."""
 MakeLink = Callable[[Shipment, str], str]
 """The link with which a shipment's address unsubscribes from a category."""
 
@@ -67,6 +70,8 @@ class EmailSender:
         failed: dict[str, Outcome] = {}
         # a provider that fails before it has the message is no reason to wait: the next one gets it
         while provider := await self._choose(shipment.tenant, sender, failed):
+            if (wait_ms := provider.wait_ms()) > TURN_MS_MAX:
+                return self._put_off(shipment, f"the rate of provider {provider.name}", int(wait_ms))
             provider.breaker.begin()
             try:
                 await provider.take_turn()
@@ -81,13 +86,17 @@ class EmailSender:
         if not self._providers.may_send(shipment.tenant, sender):
             return self._tell(shipment, Result.TEMPORARY, f"no provider sends from {domain_of_address(sender)!r}")
         rest_ms = self._providers.rest_ms(shipment.tenant, sender)
-        return self._tell(shipment, Result.THROTTLED, "every provider rests", max(1, rest_ms))
+        return self._put_off(shipment, "every provider rests", rest_ms)
+
+    def _put_off(self, shipment: Shipment, detail: str, after_ms: int) -> Outcome:
+        """Not an attempt, and nothing that the receiver's host asked for."""
+        return replace(self._tell(shipment, Result.THROTTLED, detail, after_ms), spares_host=True)
 
     async def _choose(self, tenant: str, sender: str, failed: Collection[str]) -> Provider | None:
         """Waits while providers are only full. None: all rest, have failed, or are not there."""
         while True:
             provider = self._providers.choose(tenant, sender, failed)
-            if provider or failed or not self._providers.is_full(tenant, sender):
+            if provider or not self._providers.is_full(tenant, sender, failed):
                 return provider
             await self._providers.wait_for_room()
 
@@ -144,7 +153,7 @@ class EmailSender:
             return self._refuse(provider, shipment, relay, refused)
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
             return self._break_off(provider, shipment, relay, error, is_sent=is_sent)
-        provider.breaker.note_success()
+        provider.note_success()
         provider.give_back(relay)
         return self._tell(shipment, Result.OK, f"{answered.code} {answered.message!s:.200}"), True
 
@@ -163,10 +172,12 @@ class EmailSender:
         result = classify(refused.code, refused.message)
         if is_ours and result is not Result.THROTTLED:
             result = Result.TEMPORARY
-        if is_ours or is_leaving:
+        if isinstance(refused, aiosmtplib.SMTPSenderRefused) and refused.code >= 500:
+            pass  # the From address is this e-mail's: the provider works for others
+        elif is_ours or is_leaving:
             provider.note_failure(detail, is_final=relay is None and refused.code >= 500)
         else:
-            provider.breaker.note_success()
+            provider.note_success()
         after_ms = {Result.TEMPORARY: GREYLIST_MS, Result.THROTTLED: SLOW_MS}.get(result, 0)
         return self._tell(shipment, result, detail, after_ms), not (is_ours or is_leaving)
 
@@ -183,7 +194,8 @@ class EmailSender:
         if relay is not None:
             relay.close()
         detail = f"{type(error).__name__}: {error!s:.200}"
-        provider.note_failure(detail)
+        if not isinstance(error, ValueError):
+            provider.note_failure(detail)
         return self._tell(shipment, Result.DOUBT if is_sent else Result.TEMPORARY, detail), is_sent
 
     def _tell(self, shipment: Shipment, result: Result, detail: str, after_ms: int = 0) -> Outcome:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ...pure.locales import choose_locale
 from .deciding import find_category, read_options, read_profile
+from .manage.pausing import TEMPLATE
 
 VERSIONS_MAX = 100
 """How many versions of a template are kept: the last."""
@@ -72,7 +76,24 @@ def read_personal(connection: sqlite3.Connection, nid: int, rid: int) -> tuple[b
     row = connection.execute(
         "SELECT content, email FROM personal WHERE nid = ? AND rid = ? AND failure = ''", (nid, rid)
     ).fetchone()
-    return None if row is None else (bytes(row[0]), bytes(row[1]))
+    if row is None:
+        return None
+    return _merge(connection, nid, "content", bytes(row[0])), _merge(connection, nid, "email", bytes(row[1]))
+
+
+def _merge(connection: sqlite3.Connection, nid: int, part: str, own: bytes) -> bytes:
+    """A receiver's part with what all receivers have in common."""
+    row = connection.execute(
+        "SELECT body FROM rendered WHERE nid = ? AND channel = ? AND locale = ?", (nid, TEMPLATE, part)
+    ).fetchone()
+    if row is None:
+        return own
+    return msgspec.json.encode({**(msgspec.json.decode(own) if own else {}), **_decode_shared(bytes(row[0]))})
+
+
+@lru_cache(maxsize=16)
+def _decode_shared(packed: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(packed, type=dict[str, Any])
 
 
 def put_template(

@@ -177,7 +177,8 @@ def _knows_key(connection: sqlite3.Connection) -> bool:
     rows = connection.execute(
         "SELECT unseal(secret) FROM (SELECT secret FROM address WHERE channel = 'webhook' ORDER BY aid DESC LIMIT 1) "
         "UNION ALL SELECT unseal(secret) FROM (SELECT secret FROM webhook ORDER BY wid DESC LIMIT 1) "
-        "UNION ALL SELECT unseal(secret) FROM (SELECT password AS secret FROM provider WHERE password <> '' ORDER BY pid DESC LIMIT 1)"
+        "UNION ALL SELECT unseal(secret) FROM (SELECT password AS secret FROM provider WHERE password <> '' ORDER BY pid DESC LIMIT 1) "
+        "UNION ALL SELECT unseal(secret) FROM (SELECT dkim_key AS secret FROM provider WHERE dkim_key <> '' ORDER BY pid DESC LIMIT 1)"
     )
     return all(secret for (secret,) in rows)
 

@@ -16,7 +16,7 @@ from ..changes import Changes
 from ..deciding import RENDERING
 from ..jobs import move_cursor, read_numbers
 from ..many.rows import pack_list, run_on_rows
-from ..tenants import give_bytes_back, take_bytes
+from ..tenants import find_exceeded, give_bytes_back, take_bytes
 from .pausing import TEMPLATE, is_paused, note_render
 
 
@@ -39,10 +39,12 @@ class Again(NamedTuple):
 
 def read_people(connection: sqlite3.Connection, job: Job, limit: int) -> PeoplePage:
     """The receivers after the cursor that still exist."""
-    page, is_last, left_out = read_numbers(connection, job, limit)
     form = _read_form(connection, job.nid)
-    if not page or form is None:
+    if form is None:  # deleted meanwhile
         return PeoplePage(b"", (), job.cursor, True)
+    page, is_last, left_out = read_numbers(connection, job, limit)
+    if not page:
+        return PeoplePage(form, (), job.cursor, True)
     wanted = [rid for rid in page if rid not in left_out]
     return PeoplePage(form, _read_people(connection, wanted), page[-1], is_last)
 
@@ -59,6 +61,10 @@ def store_people(
 
     Where most of the first receivers fail the job pauses instead, and its page is rendered again when it is resumed.
     """
+    if not _holds(connection, job):
+        return False
+    if quota := find_exceeded(connection, job.tenant, sum(map(_count_bytes, done)), now_ms):
+        done = [Personal(one.rid, failure=quota) for one in done]
     changes = Changes(connection, now_ms, {job.nid: job.tenant})
     for one in done:
         note_render(connection, DeliveryKey(job.nid, one.rid, TEMPLATE, 0), not one.failure, changes)
@@ -79,16 +85,17 @@ def ask_again(connection: sqlite3.Connection, key: DeliveryKey) -> None:
     connection.execute("UPDATE personal SET is_again = 1 WHERE nid = ? AND rid = ? AND failure <> ''", key[:2])
 
 
-def read_again(connection: sqlite3.Connection, limit: int) -> Again | None:
-    """Receivers whose content is to be rendered once more; None: there are none."""
-    rows = connection.execute(
-        "SELECT nid, rid FROM personal WHERE is_again = 1 ORDER BY nid, rid LIMIT ?", (limit,)
-    ).fetchall()
-    if not rows:
+def read_again(connection: sqlite3.Connection, after: int, limit: int) -> Again | None:
+    """Receivers of the next notification after number `after` whose content is rendered once more; None: there is none."""
+    row = connection.execute(
+        "SELECT nid FROM personal WHERE is_again = 1 AND nid > ? ORDER BY nid LIMIT 1", (after,)
+    ).fetchone()
+    if row is None:
         return None
-    nid = rows[0][0]
-    people = _read_people(connection, [rid for other, rid in rows if other == nid])
-    return Again(nid, _read_form(connection, nid) or b"", people)
+    rows = connection.execute(
+        "SELECT rid FROM personal WHERE is_again = 1 AND nid = ? ORDER BY rid LIMIT ?", (row[0], limit)
+    )
+    return Again(row[0], _read_form(connection, row[0]) or b"", _read_people(connection, [rid for (rid,) in rows]))
 
 
 def store_again(connection: sqlite3.Connection, nid: int, done: Sequence[Personal], now_ms: int) -> None:
@@ -116,11 +123,8 @@ def forget_personal(connection: sqlite3.Connection, nid: int, limit: int) -> int
 def _insert(connection: sqlite3.Connection, nid: int, done: Iterable[Personal]) -> None:
     """Nothing is stored of a receiver that was erased meanwhile."""
     rows = list(done)
-    before = connection.execute(
-        "SELECT coalesce(sum(length(content) + length(email)), 0) FROM personal "
-        "WHERE nid = ? AND rid IN (SELECT value FROM json_each(?))",
-        (nid, pack_list(one.rid for one in rows)),
-    ).fetchone()[0]
+    rids = pack_list(one.rid for one in rows)
+    before = _sum_bytes(connection, nid, rids)
     run_on_rows(
         connection,
         "INSERT OR REPLACE INTO personal SELECT column1, rid, column3, column4, column5, 0 FROM (",
@@ -128,11 +132,32 @@ def _insert(connection: sqlite3.Connection, nid: int, done: Iterable[Personal]) 
         ") JOIN receiver ON receiver.rid = column2",
     )
     (tenant,) = connection.execute("SELECT tenant FROM notification WHERE nid = ?", (nid,)).fetchone()
-    take_bytes(connection, tenant, sum(len(one.content) + len(one.email) for one in rows) - before)
+    take_bytes(connection, tenant, _sum_bytes(connection, nid, rids) - before)
+
+
+def _sum_bytes(connection: sqlite3.Connection, nid: int, rids: str) -> int:
+    found = connection.execute(
+        "SELECT coalesce(sum(length(content) + length(email)), 0) FROM personal "
+        "WHERE nid = ? AND rid IN (SELECT value FROM json_each(?))",
+        (nid, rids),
+    ).fetchone()[0]
+    return int(found)
+
+
+def _count_bytes(one: Personal) -> int:
+    return len(one.content) + len(one.email)
+
+
+def _holds(connection: sqlite3.Connection, job: Job) -> bool:
+    """Whether the job is still this worker's."""
+    query = "SELECT 1 FROM job WHERE nid = ? AND channel = ? AND fence = ? AND is_done = 0"
+    return connection.execute(query, (job.nid, job.channel, job.fence)).fetchone() is not None
 
 
 def _read_form(connection: sqlite3.Connection, nid: int) -> bytes | None:
-    row = connection.execute("SELECT body FROM rendered WHERE nid = ? AND channel = ?", (nid, TEMPLATE)).fetchone()
+    row = connection.execute(
+        "SELECT body FROM rendered WHERE nid = ? AND channel = ? AND locale = ''", (nid, TEMPLATE)
+    ).fetchone()
     return None if row is None else bytes(row[0])
 
 

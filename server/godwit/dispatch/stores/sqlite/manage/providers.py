@@ -40,3 +40,12 @@ def list_providers(connection: sqlite3.Connection) -> list[ProviderRow]:
 def delete_provider(connection: sqlite3.Connection, name: str) -> bool:
     """Whether there was one."""
     return connection.execute("DELETE FROM provider WHERE name = ?", (name,)).rowcount == 1
+
+
+def has_mail(connection: sqlite3.Connection) -> bool:
+    """Whether e-mail waits to be sent, or a job of it is open."""
+    row = connection.execute(
+        "SELECT 1 FROM job WHERE channel = 'email' AND is_done <> 1 "
+        "UNION ALL SELECT 1 FROM delivery WHERE channel = 'email' AND state IN (1, 2, 3) LIMIT 1"
+    ).fetchone()
+    return row is not None
