@@ -54,8 +54,9 @@ def programs() -> Path:
 
 @pytest.fixture
 def project(package: Path, tmp_path: Path) -> Path:
-    """A project that has installed the client and nothing else."""
+    """A project that has installed the client with its dependency, and nothing else."""
     shutil.copytree(package, tmp_path / "node_modules/godwit-client")
+    shutil.copytree(ROOT / "clients/javascript/node_modules/ws", tmp_path / "node_modules/ws")
     (tmp_path / "package.json").write_text("{}")
     for name, text in {
         "program.mjs": ESM + PRINT,
