@@ -1,6 +1,6 @@
 """Read a few messages at a time across runs of this program: nothing is missed and nothing comes twice.
 
-    python examples/resume.py /numbers 2 places.json [ws://127.0.0.1:8800]
+    python examples/resume.py /numbers 2 positions.json [ws://127.0.0.1:8800]
 
 The position of each subscription is saved in a file. A message counts as read when the program asks for the next one, so a
 message whose handling was interrupted is delivered again.

@@ -69,7 +69,7 @@ async def test_resume_reads_each_number_once_across_runs(
     assert len(accepted.splitlines()) == 9
     read: list[str] = []
     for _ in range(3):
-        lines = await run(root / "examples/resume.py", "/numbers", "3", str(tmp_path / "places.json"), running.url)
+        lines = await run(root / "examples/resume.py", "/numbers", "3", str(tmp_path / "positions.json"), running.url)
         read += [line.split()[2] for line in lines.splitlines()]
     assert read == [str(n) for n in range(9)]
 

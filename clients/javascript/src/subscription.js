@@ -16,7 +16,10 @@ import { ClientClosed } from "./errors.js";
  * handled when the reader asks for the next one; `resumePoint` follows it. The subscription stays open when a loop ends.
  */
 export class Subscription {
-  /** Resolves when the subscription has ended and all items were read. With a listener it rejects with the error that ended it. */
+  /**
+   * Resolves when the subscription has ended and all items were read. With a listener that has no `error` function it rejects with the
+   * error that ended the subscription.
+   */
   done = Promise.resolve();
   #session;
   #connection;

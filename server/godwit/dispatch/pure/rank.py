@@ -1,6 +1,6 @@
 """The order of delivery states: which fact may replace which.
 
-Pure. Invariant: a final state is left only by a bounce of the attempt that was sent, which this release does not have yet.
+Pure. Invariant: a final state is left only by a bounce of the attempt that was sent (manage/bounces.py).
 """
 
 from __future__ import annotations
