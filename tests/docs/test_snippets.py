@@ -89,7 +89,7 @@ async def test_the_tutorials_commands_do_what_it_says(tmp_path: Path) -> None:
         for line in wanted:
             line = line.replace(".venv/bin/python examples/", f"{sys.executable} {ROOT}/examples/")
             line = line.replace(".venv/bin/godwit publish", f"{sys.executable} -m godwit publish --server {node.url}")
-            line = re.sub(r"(examples/publish\.py \S+|places\.json)$", rf"\1 {node.url}", line)
+            line = re.sub(r"(examples/publish\.py \S+|positions\.json)$", rf"\1 {node.url}", line)
             shell = await asyncio.create_subprocess_shell(
                 line, cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
             )
