@@ -23,8 +23,10 @@ def read_latency(folder: Path) -> list[dict[str, Any]]:
 
 def test_what_the_node_itself_publishes_takes_no_longer_than_its_readers_see(tmp_path: Path) -> None:
     seen_us = 0.0
+    settings = tmp_path / "node.toml"
+    settings.write_text('[patterns."/$node/**"]\njournal = true\n')  # by default nothing of it is in the journal
     with (
-        running_node(tmp_path) as url,
+        running_node(tmp_path, "--config", str(settings)) as url,
         urllib.request.urlopen(f"{url}/v1/stream?subject=/$node/**", timeout=60) as told,
     ):
         times: set[int] = set()
