@@ -258,7 +258,7 @@ impl Shard {
         (mixed * spread_ms) >> 32
     }
 
-    /// Who has not been let in yet is let go without waiting for an answer to its close.
+    /// A connection that has not logged in is closed without waiting for the client's answer to the close.
     fn hurry_login(&mut self, socket: u32) {
         if let Some(connection) = self.connections.get_mut(socket).filter(|connection| connection.access.is_none()) {
             connection.is_finished = true;

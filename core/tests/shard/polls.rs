@@ -187,7 +187,7 @@ fn read_all(world: &mut World, asked: &str, place: String) -> Vec<Value> {
     read_with(world, asked, place, |_| {})
 }
 
-/// The same where something else goes on at each turn. No answer that holds something may end where it began.
+/// The same with random other events at each turn. An answer with content never ends at the position where it began.
 fn read_with(world: &mut World, asked: &str, mut place: String, mut turn: impl FnMut(&mut World)) -> Vec<Value> {
     let parameter =
         if asked.matches("subject=").count() == 1 && !asked.contains('*') { "after" } else { "last_event_id" };
@@ -267,7 +267,7 @@ proptest! {
 proptest! {
     #![proptest_config(seeded(64))]
 
-    /// The same where memory has let go of the messages, and pages of the journal have them.
+    /// The same after the messages were evicted from memory: they are read from pages of the journal.
     #[test]
     fn answers_that_are_read_back_come_to_an_end_with_everything(
         seed in 1u64..u64::MAX, limit in 1usize..9, page_max in 1usize..9,
@@ -330,7 +330,7 @@ fn an_answer_of_many_gaps_moves_its_place() {
     assert!(heads.values().all(|at| at == "\"7.10\""), "{heads:?}");
 }
 
-/// What is lost is thousands of subjects long: the answer tells of it with as many snapshots as fit, and the next one goes on.
+/// A gap over thousands of subjects: the answer has as many snapshots as fit, and the next one continues.
 #[test]
 fn an_answer_of_a_lost_pattern_moves_its_place() {
     let mut settings = open_settings();
@@ -354,7 +354,7 @@ fn an_answer_of_a_lost_pattern_moves_its_place() {
     assert!((1_000..5_500).contains(&snapshots), "{snapshots}");
 }
 
-/// However large the snapshots are that stand for what is gone, an answer holds a few of them, and the next one goes on.
+/// Snapshots of any size after a gap: an answer has a few of them, and the next one continues.
 #[test]
 fn an_answer_of_gaps_with_large_snapshots_is_not_too_large() {
     for subjects in [60, 200] {

@@ -188,7 +188,7 @@ impl Node {
         client.connected_will.take().map(|will| *will)
     }
 
-    /// Writes down a will and when it is due, or that there is none any more. What is for no journal leaves nothing on the disk.
+    /// Writes a will and its due time to the journal, or that the will was removed. A will on a subject outside the journal is not written.
     pub(super) fn note_will(&mut self, id: &str, will: Option<(&Will, u64)>) {
         let will = will.filter(|(will, _)| !self.policies.has_unjournaled() || self.policy(&will.subject).journals);
         let Some(client) = self.clients.by_id.get_mut(id) else { return };

@@ -1,5 +1,5 @@
 //! A client that takes over its own connection. Owns that it needs no second place: what quotas of connections and the memory of wills
-//! ask of a new client, it has already. Who comes beyond the quota of its address is let on only until it is known who that is.
+//! ask of a new client, it has already. A client beyond the quota of its address stays connected only until its identity is known.
 use super::Excess;
 use crate::account::{Key, Member, What};
 use crate::codes::Code;
@@ -20,7 +20,7 @@ impl Shard {
         name.is_some_and(|name| lock(&self.node).is_connected(&holder.client_key(name), holder))
     }
 
-    /// A CONNECT of an address that has as many connections as it may goes on where a takeover may excuse that.
+    /// A CONNECT from an address at its quota continues if it may be a takeover.
     pub(in crate::shard) fn check_turned_away(&mut self, socket: u32) -> Result<(), Fault> {
         let Some(excess) = self.turned_away(socket) else { return Ok(()) };
         let address = self.connections.get(socket).map(|connection| connection.peer.address().ip());

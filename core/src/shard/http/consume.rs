@@ -72,7 +72,7 @@ impl Shard {
         }
     }
 
-    /// Of the snapshots that follow the gap of a whole pattern an answer holds as many as fit: refused, it would be refused again and again.
+    /// An answer holds as many of the snapshots that follow a pattern's gap as fit: if it were refused, each repeat would be refused, too.
     fn cut_joins(&mut self, socket: u32) {
         let is_cut = self.poll(socket).is_some_and(|poll| poll.has_lost_way && poll.body.len() > BODY_BYTES_MAX);
         let mut id = self.connections.get(socket).filter(|_| is_cut).map_or(NONE, |connection| connection.first_cursor);

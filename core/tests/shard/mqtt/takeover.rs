@@ -19,7 +19,7 @@ fn world(change: impl FnOnce(&mut Limits)) -> World {
     World::new(settings, 2, false)
 }
 
-/// What the log was told of refused commands since the last call.
+/// The log entries about refused commands since the last call.
 fn told(world: &mut World) -> Vec<String> {
     let reason = |report| match report {
         Report::CommandRefused { reason, .. } => Some(reason),

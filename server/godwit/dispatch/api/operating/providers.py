@@ -12,14 +12,19 @@ from ....config.dispatch_email import check_relay, is_domain, is_email
 from ....config.dispatch_limits import DispatchLimits
 from ...codes import DispatchCode
 from ...errors import RequestRefused
-from ...stores.sqlite.manage.providers import ProviderRow, delete_provider, find_provider, list_providers, put_provider
+from ...stores.sqlite.manage.providers import (
+    CONFIGURED,
+    ProviderRow,
+    delete_provider,
+    find_provider,
+    list_providers,
+    put_provider,
+)
 from ...stores.sqlite.store import SqliteStore
 from ..answers import answer
 from ..bodies import ProviderBody, read_body
 from ..keys import KeyRing
 from ..requests import read_bytes, read_name
-
-CONFIGURED = "default"
 
 
 class Mail(Protocol):

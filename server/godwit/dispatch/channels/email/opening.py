@@ -51,11 +51,6 @@ class MailPart:
         self._configured = _read_configured(config)
         self._bounces = self._open_bounces()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a provider, or was one."""
-        return self._providers is not None
-
     async def open(self) -> None:
         """Uses the providers that there are; raises ListenFailed where bounces cannot be taken."""
         if self._configured is not None:

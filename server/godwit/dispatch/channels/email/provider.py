@@ -17,8 +17,6 @@ from .classes import hide_addresses
 from .dkim import DkimKey, parse_dkim_key
 
 IDLE_MAX = 16
-DEFAULT = "default"
-"""The name of the provider that the configuration describes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from .provider import Provider, ProviderSettings, domain_of_address
 
@@ -20,12 +20,10 @@ PROBE_MS = 2_000
 class Providers:
     """All providers, by name. They may change while e-mail is sent."""
 
-    def __init__(self, now_ms: Callable[[], int], settings: Iterable[ProviderSettings] = ()) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._known: dict[str, Provider] = {}
         self._freed = asyncio.Event()
-        for one in settings:
-            self.put(one)
 
     def put(self, settings: ProviderSettings) -> None:
         """Adds or replaces a provider; raises ValueError where its DKIM key is not one."""
@@ -37,9 +35,6 @@ class Providers:
         """What is being sent over it is finished."""
         if old := self._known.pop(name, None):
             old.close()
-
-    def find(self, name: str) -> Provider | None:
-        return self._known.get(name)
 
     def describe(self) -> dict[str, str]:
         """Why each provider rests, by name; empty: it works."""

@@ -19,12 +19,13 @@ from ....errors import ConfigInvalid
 from ...model import Outcome, Result, Shipment
 from ...pure.sandbox import read_result
 from ...pure.verp import BOUNCE, COMPLAINT, MakeMac, make_token
+from ...stores.sqlite.manage.providers import CONFIGURED
 from ..letter import Letter, Letters, ReadLetter
 from ..outcomes import make_outcome
 from .classes import GREYLIST_MS, SLOW_MS, classify, hide_addresses
 from .dkim import read_dkim_key, sign
 from .message import make_message, read_sender
-from .provider import DEFAULT, Provider, ProviderSettings, domain_of_address
+from .provider import Provider, ProviderSettings, domain_of_address
 from .providers import Providers
 
 INLINE_BYTES_MAX = 65_536
@@ -211,7 +212,7 @@ def read_default(config: DispatchEmailConfig) -> ProviderSettings:
         read_dkim_key(config.dkim_key_file)
         key = Path(config.dkim_key_file).read_text("utf-8")
     return ProviderSettings(
-        DEFAULT,
+        CONFIGURED,
         config.relay,
         config.sender,
         security=config.security,

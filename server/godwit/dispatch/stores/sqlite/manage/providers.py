@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+CONFIGURED = "default"
+"""The name of the provider that the configuration describes: none is stored under it."""
+
 
 class ProviderRow(NamedTuple):
     """A provider. `settings` is JSON, without the secrets."""
