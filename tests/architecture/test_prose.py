@@ -24,6 +24,13 @@ PHRASES = re.compile(
     re.IGNORECASE,
 )
 KINDS = ("openers", "phrases", "long")
+LINES_MAX = {"README.md": 120}
+WORDS_OF_PAGES_MAX = {  # counted as `wc -w` does: a page that grows beyond this is shortened elsewhere, or divided
+    ("docs/guides/*.md", "docs/concepts/*.md"): 15_000,
+    ("docs/guides/security.md",): 1_500,
+    ("docs/pipelines/runbook.md",): 1_200,
+    ("docs/benchmarks.md",): 1_500,
+}
 
 
 def list_pages() -> list[Path]:
@@ -80,6 +87,17 @@ def test_no_page_has_more_of_the_dialect_than_it_had() -> None:
 )
 def test_what_is_counted(text: str, found: dict[str, int]) -> None:
     assert count(text) == found
+
+
+@pytest.mark.parametrize("patterns", WORDS_OF_PAGES_MAX, ids=" ".join)
+def test_pages_stay_short_enough_to_be_read(patterns: tuple[str, ...]) -> None:
+    words = {page: len(page.read_text("utf-8").split()) for pattern in patterns for page in ROOT.glob(pattern)}
+    assert 0 < sum(words.values()) <= WORDS_OF_PAGES_MAX[patterns]
+
+
+@pytest.mark.parametrize("name", LINES_MAX)
+def test_the_first_page_stays_short(name: str) -> None:
+    assert len((ROOT / name).read_text("utf-8").splitlines()) <= LINES_MAX[name]
 
 
 def write() -> None:
