@@ -64,20 +64,37 @@ impl Node {
         if client.kept.is_some() || client.will.is_some() {
             let due = client.due();
             self.restore_timers(id, due);
+            self.return_kept(id);
         } else if client.owner().is_none() {
             self.clients.remove(id);
         }
     }
 
+    /// Whether another connection waits for a client's present one to go.
+    pub fn is_awaited(&self, id: &str) -> bool {
+        self.clients.by_id.get(id).is_some_and(|client| self.clients.waiting.contains_key(&client.serial))
+    }
+
     /// A connection that waited for its client identifier has gone.
     pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
-        if let Some(client) = self.clients.by_id.get(id)
-            && self.clients.waiting.get(&client.serial) == Some(&connection)
-        {
+        let Some(client) = self.clients.by_id.get(id) else { return };
+        if self.clients.waiting.get(&client.serial) == Some(&connection) {
             self.clients.waiting.remove(&client.serial);
-        } else if self.clients.by_id.get(id).is_some_and(|client| client.is_nobodys()) {
+        } else if client.is_nobodys() {
             // The identifier became free for it, but it left before it took it.
             self.clients.remove(id);
+        } else if client.owner().is_none() {
+            self.return_kept(id);
+        }
+    }
+
+    /// The session of a client is away: what groups dealt to it at QoS 1 goes to other members.
+    fn return_kept(&mut self, id: &str) {
+        let kept = self.clients.by_id.get_mut(id).and_then(|client| client.kept.as_mut());
+        let Some(mut in_flight) = kept.map(|kept| std::mem::take(&mut kept.in_flight)) else { return };
+        self.return_shared(&mut in_flight, false);
+        if let Some(kept) = self.clients.by_id.get_mut(id).and_then(|client| client.kept.as_mut()) {
+            kept.in_flight = in_flight;
         }
     }
 
@@ -95,7 +112,7 @@ impl Node {
         // Those of a connection whose shard gave up.
         let (stale, lost) = (client.hold.take(), client.connected_will.take());
         self.clients.waiting.remove(&client.serial);
-        let kept = client.kept.take().map(|kept| *kept);
+        let mut kept = client.kept.take().map(|kept| *kept);
         client.away = None;
         let (will, expires_ms) = (client.will.take(), client.expires_ms);
         let serial = client.serial;
@@ -113,6 +130,9 @@ impl Node {
         }
         if kept.is_some() {
             self.clients.away -= 1;
+        }
+        if let Some(kept) = kept.as_mut().filter(|_| is_clean) {
+            self.return_shared(&mut kept.in_flight, false);
         }
         if let Some(kept) = &kept {
             self.hand_over(id, kept, is_clean);

@@ -43,6 +43,11 @@ impl InFlight {
         self.flags & Self::WITHDRAWN != 0
     }
 
+    /// Whether a group dealt it and may deal it to another member.
+    const fn is_returnable(&self) -> bool {
+        self.group > 0 && self.flags & Self::EXACTLY_ONCE == 0
+    }
+
     /// Whether its message may still have to be sent again.
     #[must_use]
     pub const fn needs_message(&self) -> bool {
@@ -55,6 +60,41 @@ impl Node {
     pub fn pin(&self, packet: &mut InFlight) {
         if packet.message.is_none() && !packet.is_released() {
             packet.message = self.message(packet.log, packet.sequence).cloned();
+        }
+    }
+
+    /// What groups dealt to a session goes back to them at QoS 1, unless the session `keeps` it: its client has reconnected already. QoS 2 is that
+    /// session's alone, or nobody's [MQTT-4.8.2-4, MQTT-4.8.2-5].
+    pub fn return_shared(&mut self, in_flight: &mut Vec<InFlight>, keeps: bool) {
+        for packet in in_flight.iter().filter(|packet| packet.group > 0) {
+            if packet.flags & InFlight::EXACTLY_ONCE != 0 {
+                self.settle_dealt(packet.group, packet.arrival);
+            }
+        }
+        if !keeps {
+            let is_returned = |packet: &mut InFlight| packet.is_returnable();
+            let returned: Vec<InFlight> = in_flight.extract_if(.., is_returned).collect();
+            self.deal_again(&returned);
+        }
+    }
+
+    /// The same of what a session may not have any more: its identifiers stay taken [MQTT-4.4.0-1].
+    pub fn return_withdrawn(&mut self, in_flight: &mut [InFlight]) {
+        let is_returned = |packet: &&mut InFlight| packet.is_returnable() && packet.is_withdrawn();
+        let mut returned = Vec::new();
+        for packet in in_flight.iter_mut().filter(is_returned) {
+            returned.push(packet.clone());
+            packet.group = 0;
+        }
+        self.deal_again(&returned);
+    }
+
+    fn deal_again(&mut self, packets: &[InFlight]) {
+        for packets in packets.chunk_by(|one, next| one.group == next.group).rev() {
+            let places: Vec<_> = packets.iter().map(|one| (one.log, one.sequence, one.arrival)).collect();
+            if let Some(first) = packets.first() {
+                self.give_back(first.group, &places);
+            }
         }
     }
 

@@ -250,7 +250,10 @@ impl Node {
         let (serial, hold, tenant) = (client.serial, client.hold.take(), Arc::clone(&client.holder.tenant));
         let waiting = self.clients.waiting.remove(&serial);
         let is_promised = client.place().is_some();
-        let kept = kept.filter(|_| is_promised || waiting.is_some());
+        let mut kept = kept.filter(|_| is_promised || waiting.is_some());
+        if let Some(kept) = kept.as_mut().filter(|_| waiting.is_none()) {
+            self.return_shared(&mut kept.in_flight, false);
+        }
         self.note_session(id, kept.as_ref(), expiry_ms, now.wall_ms.saturating_add(expiry_ms));
         let delay_ms = will.as_ref().map_or(0, |will| will.delay_ms.min(expiry_ms));
         let mut due = (0, None, serial);
@@ -321,7 +324,8 @@ impl Node {
                 self.note_session(&id, None, 0, 0);
                 self.clients.remove(&id);
                 self.clients.away -= 1;
-                if let Some((kept, tenant)) = kept {
+                if let Some((mut kept, tenant)) = kept {
+                    self.return_shared(&mut kept.in_flight, false);
                     self.disown(&kept, &tenant);
                 }
             }

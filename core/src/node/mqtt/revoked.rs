@@ -69,7 +69,8 @@ impl Node {
             self.clients.remove(id);
             self.clients.away -= 1;
             self.ended.sessions += 1;
-            if let Some((kept, tenant)) = kept {
+            if let Some((mut kept, tenant)) = kept {
+                self.return_shared(&mut kept.in_flight, false);
                 self.disown(&kept, &tenant);
             }
         }

@@ -124,6 +124,7 @@ impl Shard {
         self.withdraw_lost(socket, &mut kept, node);
         let missed = node.missed_by(&kept);
         if is_judged && missed.ends_session {
+            node.return_shared(&mut kept.in_flight, false);
             return Ok(None);
         }
         let mut cursors = Vec::with_capacity(kept.subscriptions.len());
@@ -143,7 +144,10 @@ impl Shard {
                 self.wakes |= node.take_wakes();
                 Err(fault_of(refusal))
             }
-            None => Ok(Some(Restored { kept, cursors, lost, missed })),
+            None => {
+                node.return_withdrawn(&mut kept.in_flight);
+                Ok(Some(Restored { kept, cursors, lost, missed }))
+            }
         }
     }
 

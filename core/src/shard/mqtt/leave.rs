@@ -26,7 +26,12 @@ impl Shard {
         let client_key = Arc::clone(mqtt.client_key());
         match stage {
             Stage::Fresh | Stage::Left => return,
-            Stage::Arriving => return lock(&self.node).stop_waiting(&client_key, connection_id),
+            Stage::Arriving => {
+                let mut node = lock(&self.node);
+                node.stop_waiting(&client_key, connection_id);
+                self.wakes |= node.take_wakes();
+                return;
+            }
             Stage::Open => {}
         }
         let (has_will, session_ms) = (std::mem::take(&mut mqtt.has_will), mqtt.session_ms);
@@ -37,7 +42,8 @@ impl Shard {
         let subscriptions = if session_ms > 0 { self.kept_subscriptions(socket) } else { Vec::new() };
         let node = Arc::clone(&self.node);
         let mut node = lock(&node);
-        Self::give_back(&mut node, &mut in_flight);
+        let is_taken_over = session_ms > 0 && node.is_awaited(&client_key);
+        node.return_shared(&mut in_flight, is_taken_over);
         in_flight.iter_mut().for_each(|packet| node.pin(packet));
         let kept = (session_ms > 0).then(|| {
             let places = in_flight.iter().filter(|packet| packet.needs_message());

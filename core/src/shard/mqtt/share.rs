@@ -8,9 +8,9 @@ use super::parts::Parts;
 use crate::codec::Wire;
 use crate::command::{Outcome, Refusal};
 use crate::cursor::CursorState;
-use crate::message::{LogId, Message};
+use crate::message::Message;
 use crate::mqtt::{Options, Qos, shared_name};
-use crate::node::{InFlight, Node};
+use crate::node::Node;
 use crate::shard::connection::Phase;
 use crate::shard::{Shard, lock};
 use crate::stream::{Source, Stream};
@@ -29,9 +29,6 @@ pub(in crate::shard) struct Dealing {
     /// Connections that say nothing before the disk has caught up.
     pub(super) disk_waits: Waiting,
 }
-
-/// A message by its log, number and arrival.
-type Given = (LogId, u64, u64);
 
 /// What a client wants to share, and how it wants its part.
 pub(super) struct Share<'a> {
@@ -239,30 +236,5 @@ impl Shard {
         }
         self.make_ready(socket);
         put != Put::Passed
-    }
-
-    /// What a lost member had in flight at QoS 1 goes back to its groups; of QoS 2 the same client gets it, or nobody
-    /// [MQTT-4.8.2-4, MQTT-4.8.2-5].
-    pub(super) fn give_back(node: &mut Node, in_flight: &mut Vec<InFlight>) {
-        let mut groups: Vec<(u32, Vec<Given>)> = Vec::new();
-        in_flight.retain(|packet| {
-            if packet.group == 0 {
-                return true;
-            }
-            if packet.flags & InFlight::EXACTLY_ONCE != 0 {
-                // Its session holds it from now on.
-                node.settle_dealt(packet.group, packet.arrival);
-                return true;
-            }
-            let place = (packet.log, packet.sequence, packet.arrival);
-            match groups.iter_mut().find(|(number, _)| *number == packet.group) {
-                Some((_, places)) => places.push(place),
-                None => groups.push((packet.group, vec![place])),
-            }
-            false
-        });
-        for (number, places) in groups {
-            node.give_back(number, &places);
-        }
     }
 }

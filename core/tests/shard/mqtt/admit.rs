@@ -154,6 +154,30 @@ fn a_shared_subscription_and_another_listeners_role_are_judged_too() {
     }
 }
 
+/// The client takes over from itself with fewer rights than before; another member of its group may have what it had in flight.
+#[test]
+fn what_a_takeover_may_not_have_any_more_goes_to_another_member() {
+    let mut world = World::new(settings(), 1, false);
+    let places = ["c", "other"].map(|name| {
+        let place = come(&mut world, 1, &connect_with(name, false), &all());
+        let filter = subscribe(&[("$share/g/secret/#", 1)]);
+        world.bytes(place, &packet(0x82, &[&filter[2..4], &[0], &filter[4..]].concat()));
+        world.turn_all();
+        place
+    });
+    for content in ["first", "second"] {
+        publish(&mut world, "/secret/job", content);
+    }
+    assert!(has(&taken(&mut world, places[0]), "first") && has(&taken(&mut world, places[1]), "second"));
+    let place = come(&mut world, 1, &connect_with("c", false), &[rule("/only/**", "both", "allow")]);
+    world.turn_all();
+    assert!(!has(&taken(&mut world, place), "first"));
+    assert!(has(&taken(&mut world, places[1]), "first"));
+    world.bytes(place, &packet(0x40, &[0, 1]));
+    world.turn_all();
+    assert!(!world.socket(place).is_closed, "the client may settle what it was sent before");
+}
+
 #[test]
 fn a_restored_subscription_is_asked_about_and_a_silent_authorizer_keeps_the_session() {
     let mut world = World::new(settings(), 1, false);

@@ -13,6 +13,7 @@ mod owed;
 mod publisher;
 mod restored;
 mod room;
+mod shared_takeover;
 mod shares;
 mod subscriber;
 mod takeover;
