@@ -285,3 +285,10 @@ class Flag(IntEnum):
     CONFIRMED = 8
     RECALLED = 16
     """Withdrawn by the application, replaced by a newer item with the same collapse key, or removed because it was the oldest."""
+
+
+_CLOSED = Flag.ARCHIVED | Flag.RECALLED
+IS_UNREAD = [not flags & (Flag.READ | _CLOSED) for flags in range(sum(Flag) + 1)]
+"""Whether an item with these flags counts as unread; of all combinations of flags, as this is looked up for every item."""
+IS_UNSEEN = [not flags & (Flag.SEEN | Flag.READ | _CLOSED) for flags in range(sum(Flag) + 1)]
+"""Whether an item with these flags counts as unseen."""

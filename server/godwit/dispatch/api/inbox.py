@@ -19,6 +19,7 @@ from ..model import Flag, InboxItem
 from ..pure.items import parse_position, show_head, show_item
 from ..pure.subjects import inbox_subject
 from ..stores.sqlite import inbox
+from ..stores.sqlite.many.marks import DELIVERED, Call, Chosen, Position
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer
@@ -27,6 +28,7 @@ from .requests import read_bytes, read_number
 from .waiters import Waiters
 
 MARKS: dict[str, tuple[int, int]] = {
+    DELIVERED: (0, 0),
     "seen": (Flag.SEEN, 0),
     "read": (Flag.READ | Flag.SEEN, 0),
     "unread": (0, Flag.READ),
@@ -108,27 +110,15 @@ class InboxApi:
         body, _ = read_body(await read_bytes(request), MarkBody)
         if sum(given is not None for given in (body.items, body.ids, body.up_to)) != 1:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected exactly one of items, ids and up_to")
-        head = await self._store.reader.run(lambda connection: inbox.read_head(connection, *owner))
-        if head is None:
-            raise RequestRefused(DispatchCode.RECEIVER_MISSING)
-        seqs = [self._read_seq(text, head[1].epoch) for text in body.items or ()]
-        up_to = None if body.up_to is None else self._read_seq(body.up_to, head[1].epoch)
-        chosen = inbox.Chosen(seqs, body.ids or (), up_to)
-        if body.mark == "delivered":
-            if body.ids is not None:
-                raise RequestRefused(DispatchCode.REQUEST_INVALID, "delivered takes items or up_to", pointer="/ids")
-            await self._store.writer.run(
-                lambda connection: inbox.confirm(
-                    connection, *owner, max(seqs, default=0) if up_to is None else up_to, now_ms()
-                )
-            )
-            return answer(show_head(head[1]))
-        sets, clears = MARKS[body.mark]
-        marked = await self._store.writer.run(
-            lambda connection: inbox.mark(connection, *owner, chosen, sets, clears, now_ms(), body.mark)
-        )
+        if body.mark == DELIVERED and body.ids is not None:
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "delivered takes items or up_to", pointer="/ids")
+        up_to = None if body.up_to is None else _read_position(body.up_to)
+        chosen = Chosen([_read_position(text) for text in body.items or ()], body.ids or (), up_to)
+        marked = await self._store.mark(Call(*owner, chosen, body.mark, *MARKS[body.mark], now_ms()))
         if marked is None:
             raise RequestRefused(DispatchCode.RECEIVER_MISSING)
+        if body.mark == DELIVERED:
+            return answer(show_head(marked.head))
         self._announce(marked.items)
         return answer({**show_head(marked.head), "items": [show_item(item) for item in marked.items]})
 
@@ -155,11 +145,13 @@ class InboxApi:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, f"{field} must be a position, such as 7.42")
         return position
 
-    def _read_seq(self, text: str, epoch: int) -> int:
-        position = parse_position(text)
-        if position is None:
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected positions, such as 7.42")
-        return position[1] if position[0] == epoch else 0
+
+def _read_position(text: str) -> Position:
+    """A position of a body; raises RequestRefused."""
+    position = parse_position(text)
+    if position is None:
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected positions, such as 7.42")
+    return position
 
 
 def read_filter(request: web.Request) -> inbox.Filter:

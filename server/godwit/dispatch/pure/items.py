@@ -11,6 +11,9 @@ import msgspec
 
 from ..model import Flag, Head, InboxItem
 
+_FLAGS = [[flag.name.lower() for flag in Flag if flags & flag] for flags in range(sum(Flag) + 1)]
+"""The names of each combination of flags: looked up for every item."""
+
 
 def show_item(item: InboxItem) -> dict[str, Any]:
     """An item or a change of it."""
@@ -19,7 +22,7 @@ def show_item(item: InboxItem) -> dict[str, Any]:
         "first": f"{item.head.epoch}.{item.first}",
         "id": item.notification,
         "time": item.at_ms,
-        "flags": [flag.name.lower() for flag in Flag if item.flags & flag],
+        "flags": _FLAGS[item.flags],
         "content": msgspec.Raw(item.content),
         "unread": item.head.unread,
         "unseen": item.head.unseen,

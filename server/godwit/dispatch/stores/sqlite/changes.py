@@ -80,6 +80,11 @@ class Changes:
         """Something happened to a delivery that is not a state, such as `item.read`."""
         self._events.setdefault((key.nid, key.channel, kind, ""), []).append(Member(key.rid, key.aid, 0, False))
 
+    def note_all(self, channel: str, rows: Iterable[tuple[int, str, int]]) -> None:
+        """The same for many deliveries, each by its notification, what happened, and its receiver."""
+        for nid, kind, rid in rows:
+            self._events.setdefault((nid, channel, kind, ""), []).append(Member(rid, 0, 0, False))
+
     def store(self) -> None:
         """Writes counts and events."""
         add_counts(self._connection, self._counts)

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...model import DeliveryKey, Flag, Head, InboxItem, Job, Page, State
+from ...model import IS_UNREAD, IS_UNSEEN, DeliveryKey, Flag, Head, InboxItem, Job, Page, State
 from .changes import Changes
 from .collapsing import find_replaced
 from .contents import localize
@@ -31,21 +31,6 @@ class Fetched(NamedTuple):
     is_complete: bool
 
 
-class Chosen(NamedTuple):
-    """Which items a mark is for: all up to a SEQ, or those with these SEQs or of these notifications."""
-
-    seqs: Sequence[int] = ()
-    ids: Sequence[str] = ()
-    up_to: int | None = None
-
-
-class Marked(NamedTuple):
-    """What a mark changed: the items, each with its new SEQ."""
-
-    items: tuple[InboxItem, ...]
-    head: Head
-
-
 _ITEM = (
     "SELECT item.seq, notification.id, item.flags, item.at_ms, notification.body, item.nid, notification.options, "
     "item.first FROM item "
@@ -55,7 +40,6 @@ JOBS_AT_ONCE = 50
 """Jobs with more than one receiver, or with options. A unit takes some milliseconds at most: accepts wait for it."""
 _RID = object()
 """Stands for the number of the receiver, which is not known before its name was looked up."""
-_CLOSED = Flag.ARCHIVED | Flag.RECALLED
 
 
 def append_pages(
@@ -211,7 +195,7 @@ def recall_items(
     for seq in seqs:
         flags = connection.execute("SELECT flags FROM item WHERE rid = ? AND seq = ?", (rid, seq)).fetchone()[0]
         fresh = flags | Flag.RECALLED
-        head = _change_head(connection, rid, 1, -int(_is_unread(flags)), -int(_is_unseen(flags)), 0)
+        head = _change_head(connection, rid, 1, -int(IS_UNREAD[flags]), -int(IS_UNSEEN[flags]), 0)
         connection.execute("UPDATE item SET seq = ?, flags = ? WHERE rid = ? AND seq = ?", (head.seq, fresh, rid, seq))
         row = connection.execute(f"{_ITEM} AND item.seq = ?", (rid, head.seq)).fetchone()
         changed.append(_make_item(connection, rid, tenant, receiver, head, row))
@@ -283,83 +267,6 @@ def _fetch(
     return Fetched(head, items, len(rows) <= limit)
 
 
-def mark(
-    connection: sqlite3.Connection,
-    tenant: str,
-    receiver: str,
-    chosen: Chosen,
-    sets: int,
-    clears: int,
-    now_ms: int,
-    kind: str,
-) -> Marked | None:
-    """Sets and clears flags of items; items that have them already do not change."""
-    found = read_head(connection, tenant, receiver)
-    if found is None:
-        return None
-    rid, head = found
-    rows = _choose(connection, tenant, rid, chosen)
-    changed = []
-    changes = Changes(connection, now_ms)
-    for seq, nid, flags in rows:
-        fresh = (flags | sets) & ~clears
-        if fresh == flags or flags & Flag.RECALLED:
-            continue
-        unread, unseen = _is_unread(fresh) - _is_unread(flags), _is_unseen(fresh) - _is_unseen(flags)
-        head = _change_head(connection, rid, 1, unread, unseen, 0)
-        connection.execute("UPDATE item SET seq = ?, flags = ? WHERE rid = ? AND seq = ?", (head.seq, fresh, rid, seq))
-        _deliver(connection, DeliveryKey(nid, rid, "inbox", 0), changes)
-        changes.note(DeliveryKey(nid, rid, "inbox", 0), f"item.{kind}")
-        hurry_route(connection, DeliveryKey(nid, rid, "inbox", 0))
-        changed.append(head.seq)
-    changes.store()
-    items = tuple(
-        _make_item(connection, rid, tenant, receiver, head, row)
-        for seq in changed
-        for row in connection.execute(f"{_ITEM} AND item.seq = ?", (rid, seq))
-    )
-    return Marked(items, head)
-
-
-def _choose(connection: sqlite3.Connection, tenant: str, rid: int, chosen: Chosen) -> list[tuple[int, int, int]]:
-    query = "SELECT seq, nid, flags FROM item WHERE rid = ?"
-    if chosen.up_to is not None:
-        return connection.execute(f"{query} AND seq <= ? ORDER BY seq", (rid, chosen.up_to)).fetchall()
-    named = "SELECT nid FROM notification WHERE tenant = ? AND id = ?"
-    found = [row for seq in chosen.seqs for row in connection.execute(f"{query} AND seq = ?", (rid, seq))]
-    found += [
-        row for name in chosen.ids for row in connection.execute(f"{query} AND nid = ({named})", (rid, tenant, name))
-    ]
-    return list(dict.fromkeys(found))  # an item named twice changes once
-
-
-def confirm(connection: sqlite3.Connection, tenant: str, receiver: str, up_to: int, now_ms: int) -> int | None:
-    """The client has everything up to a SEQ: those deliveries are delivered. How many; None: no such receiver."""
-    found = read_head(connection, tenant, receiver)
-    if found is None:
-        return None
-    rid = found[0]
-    rows = connection.execute(
-        "SELECT nid FROM item JOIN delivery USING (rid, nid) WHERE rid = ? AND seq <= ? AND channel = 'inbox' AND state = 4",
-        (rid, min(up_to, found[1].seq)),
-    ).fetchall()
-    changes = Changes(connection, now_ms)
-    count = sum(_deliver(connection, DeliveryKey(nid, rid, "inbox", 0), changes) for (nid,) in rows)
-    changes.store()
-    return count
-
-
-def _deliver(connection: sqlite3.Connection, key: DeliveryKey, changes: Changes) -> bool:
-    """A receiver that did something with an item has it."""
-    changed = connection.execute(
-        "UPDATE delivery SET state = 5 WHERE nid = ? AND rid = ? AND channel = ? AND aid = ? AND state = 4", key
-    )
-    if changed.rowcount:
-        changes.move(key, State.SENT, State.DELIVERED)
-        hurry_route(connection, key)
-    return bool(changed.rowcount)
-
-
 def _change_head(connection: sqlite3.Connection, rid: int, seq: int, unread: int, unseen: int, items: int) -> Head:
     row = connection.execute(
         "UPDATE head SET seq = seq + ?, unread = unread + ?, unseen = unseen + ?, items = items + ? WHERE rid = ? "
@@ -367,14 +274,6 @@ def _change_head(connection: sqlite3.Connection, rid: int, seq: int, unread: int
         (seq, unread, unseen, items, rid),
     ).fetchone()
     return Head(*row)
-
-
-def _is_unread(flags: int) -> bool:
-    return not flags & (Flag.READ | _CLOSED)
-
-
-def _is_unseen(flags: int) -> bool:
-    return not flags & (Flag.SEEN | Flag.READ | _CLOSED)
 
 
 def _make_item(

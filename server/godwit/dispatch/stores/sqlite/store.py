@@ -15,7 +15,7 @@ from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOf
 from ...vault import Vault, read_keys
 from . import accept, fanout, inbox, jobs, retention, steps
 from .accept import Accepted, Draft
-from .many import accepts
+from .many import accepts, marks
 from .many.gathering import Gathering
 from .reader import Reader
 from .writer import Writer
@@ -50,6 +50,7 @@ class SqliteStore:
             os.close(self._lock)
             raise
         self._accepts = Gathering(self.writer, accepts.accept_many)
+        self._marks = Gathering(self.writer, marks.mark_many, is_bulk=True)
         self.reader = Reader(folder / "dispatch.sqlite", vault)
 
     def close(self) -> None:
@@ -70,6 +71,10 @@ class SqliteStore:
 
     async def accept_all(self, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
         return await self.writer.run(lambda connection: accepts.accept_all(connection, drafts, now_ms))
+
+    async def mark(self, call: marks.Call) -> marks.Marked | None:
+        """What a receiver does with its items; None: there is no such receiver."""
+        return await self._marks.run(call)
 
     async def route(self, channels: Sequence[str], now_ms: int, limit: int) -> list[str]:
         return await self.writer.run(lambda connection: accept.route(connection, channels, now_ms, limit))

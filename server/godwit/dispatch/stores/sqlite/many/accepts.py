@@ -7,9 +7,8 @@ it. One that is refused, or fails, stops no other.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TypeVar
 
 from .....logs import read_logger
 from ....codes import DispatchCode
@@ -17,12 +16,11 @@ from ....errors import RequestRefused
 from ..accept import INSERT, PAST_MS_MAX, Accepted, Draft, accept, find_expiry, make_row, pack_numbers, pack_options
 from ..receivers import take_number
 from ..tenants import judge_size, read_tenant, take_bytes
-from .rows import pack_names, run_on_rows
+from .rows import pack_names, run_in_savepoint, run_on_rows
 
 Given = tuple[Draft, int]
 """A draft, and when it came."""
 _NOT_YET = Accepted("")
-Result = TypeVar("Result")
 
 
 def accept_many(connection: sqlite3.Connection, given: Sequence[Given]) -> list[Accepted | Exception]:
@@ -66,7 +64,7 @@ def _is_plain(draft: Draft) -> bool:
 
 def _try_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[Given]) -> list[Accepted]:
     """None of them where one fails: each is then accepted alone."""
-    result = _run_in_savepoint(connection, lambda: _accept_plain(connection, tenant, given))
+    result = run_in_savepoint(connection, lambda: _accept_plain(connection, tenant, given))
     if not isinstance(result, Exception):
         return result
     reason = f"{type(result).__name__}: {result}"
@@ -117,19 +115,4 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
 
 def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted | Exception:
     """A draft that is refused changes nothing."""
-    return _run_in_savepoint(connection, lambda: accept(connection, draft, now_ms))
-
-
-def _run_in_savepoint(connection: sqlite3.Connection, work: Callable[[], Result]) -> Result | Exception:
-    """What `work` returned; the exception that it raised, after its changes were undone."""
-    result: Result | Exception
-    connection.execute("SAVEPOINT part")
-    try:
-        result = work()
-    except sqlite3.OperationalError:
-        raise  # the disk or the file: the whole unit failed
-    except Exception as error:
-        connection.execute("ROLLBACK TO part")
-        result = error
-    connection.execute("RELEASE part")
-    return result
+    return run_in_savepoint(connection, lambda: accept(connection, draft, now_ms))

@@ -18,12 +18,19 @@ T = TypeVar("T")
 
 
 class Gathering(Generic[A, T]):
-    """`work` does what several calls ask for: what each came to, in their order."""
+    """`work` does what several calls ask for: what each came to, in their order.
+
+    It may do the first of them only: the others are in the next unit. Bulk units leave precedence to urgent ones.
+    """
 
     def __init__(
-        self, writer: Writer, work: Callable[[sqlite3.Connection, Sequence[A]], Sequence[T | Exception]]
+        self,
+        writer: Writer,
+        work: Callable[[sqlite3.Connection, Sequence[A]], Sequence[T | Exception]],
+        *,
+        is_bulk: bool = False,
     ) -> None:
-        self._writer, self._work = writer, work
+        self._writer, self._work, self._is_bulk = writer, work, is_bulk
         self._waiting: deque[tuple[A, asyncio.Future[T]]] = deque()
         self._has_unit = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -42,11 +49,14 @@ class Gathering(Generic[A, T]):
         def unit(connection: sqlite3.Connection) -> Sequence[T | Exception]:
             self._has_unit = False  # whoever comes from now on has another
             self._take(taken, GROUP_MAX)
-            return self._work(connection, [call for call, _ in taken])
+            results = self._work(connection, [call for call, _ in taken])
+            self._waiting.extendleft(reversed(taken[len(results) :]))
+            del taken[len(results) :]
+            return results
 
         results: Sequence[T | Exception]
         try:
-            results = await self._writer.run(unit)
+            results = await self._writer.run(unit, bulk=self._is_bulk)
         except Exception as error:
             if not taken:  # it never ran: the store is closed
                 self._has_unit = False

@@ -7,14 +7,20 @@ requests; `executemany` takes a step for each row. So the rows of a unit go into
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+Result = TypeVar("Result")
+
 ROWS_MAX = 64
 """Of one statement: there is a prepared one for each number of rows."""
+
+
+PAIR = "(SELECT json_extract(value, '$[0]') AS nid, json_extract(value, '$[1]') AS rid FROM json_each(?)) AS pair"
+"""Numbers of notifications and receivers, as `pack_rows` gives them."""
 
 
 def run_on_rows(connection: sqlite3.Connection, before: str, rows: Sequence[Sequence[Any]], after: str = "") -> None:
@@ -33,3 +39,29 @@ def pack_list(numbers: Iterable[int]) -> str:
 def pack_names(names: Iterable[str]) -> str:
     """Names for `json_each`."""
     return msgspec.json.encode(list(names)).decode()
+
+
+def pack_rows(rows: Sequence[Any]) -> str:
+    """Rows for `json_each`: one statement over all of them, where there is no end to their number."""
+    return msgspec.json.encode(rows).decode()
+
+
+def read_all(connection: sqlite3.Connection, query: str, given: Sequence[Any]) -> str:
+    """What a query over `json_each(?)` answers as one JSON text: its only row."""
+    found: str = connection.execute(query, (pack_rows(given),)).fetchone()[0]
+    return found
+
+
+def run_in_savepoint(connection: sqlite3.Connection, work: Callable[[], Result]) -> Result | Exception:
+    """What `work` returned; the exception that it raised, after its changes were undone."""
+    result: Result | Exception
+    connection.execute("SAVEPOINT part")
+    try:
+        result = work()
+    except sqlite3.OperationalError:
+        raise  # the disk or the file: the whole unit failed
+    except Exception as error:
+        connection.execute("ROLLBACK TO part")
+        result = error
+    connection.execute("RELEASE part")
+    return result
