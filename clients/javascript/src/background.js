@@ -3,7 +3,7 @@
 // A hidden page may be frozen or thrown away without another word, and its connection may have died unseen; so stands are
 // saved when it is hidden or left, and the server is asked for a sign of life when it is looked at again.
 
-import { after } from "./bell.js";
+import { after } from "./signal.js";
 import { NEVER_MS } from "./arguments.js";
 
 /** @typedef {import("./platform/platform.js").Platform} Platform */

@@ -7,13 +7,13 @@
 
 import { checkClient, checkListener, checkPublish, checkRequest, checkSubscribe, checkTime, checkToken, standOf } from "./arguments.js";
 import { Background } from "./background.js";
-import { Bell } from "./bell.js";
+import { Signal } from "./signal.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
 import { ClientError, GodwitError, SubscriptionExists } from "./errors.js";
 import { callUser, listen, listenToInterest, reasonOf } from "./listening.js";
 import { Message, Published } from "./model.js";
-import { Places } from "./places/places.js";
+import { SavedPositions } from "./position_store/saved_positions.js";
 import { Requests } from "./requests.js";
 import { Losses, wordsOf } from "./session/backoff.js";
 import { Budget, ItemQueue } from "./session/item_queue.js";
@@ -27,7 +27,7 @@ import { Watching } from "./session/watching.js";
 import { checkPattern, checkSubject, isPattern } from "./subject.js";
 import { Subscription } from "./subscription.js";
 import { Watch } from "./watch.js";
-import { Ways } from "./ways.js";
+import { TransportChoice } from "./transport_choice.js";
 import { Draft } from "./codec/command.js";
 import { newEncoding } from "./codec/encodings.js";
 
@@ -36,13 +36,13 @@ import { newEncoding } from "./codec/encodings.js";
 /** @typedef {import("./model.js").Ack} Ack */
 /** @typedef {import("./model.js").Interest} Interest */
 /** @typedef {import("./model.js").Position} Position */
-/** @typedef {import("./places/store.js").PositionStore} PositionStore */
+/** @typedef {import("./position_store/store.js").PositionStore} PositionStore */
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 /** @typedef {import("./session/servers.js").Servers} Servers */
 /** @typedef {import("./session/settings.js").Settings} Settings */
 /** @typedef {import("./session/resume_point.js").ResumePoint} ResumePoint */
 /** @typedef {import("./transport/transport.js").Transport} Transport */
-/** @typedef {import("./ways.js").WayName} WayName */
+/** @typedef {import("./transport_choice.js").TransportName} TransportName */
 /** @typedef {import("./codec/encodings.js").EncodingName} EncodingName */
 
 /**
@@ -56,11 +56,11 @@ import { newEncoding } from "./codec/encodings.js";
  * @property {"poll" | "stay"} [whenHidden] over HTTP/1.1 a hidden page polls every 5 s (the default), or keeps its connection
  * @property {Partial<Settings>} [settings]
  * @property {Log} [log] where gaps and lost connections are told; the console by default
- * @property {WayName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
+ * @property {TransportName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
  *   "auto", the default: the first of these that works; or one of your own
  * @property {(error: unknown) => unknown} [onSaveFailed] called when positions cannot be saved, because storage is full or blocked;
  *   once, until they can again
- * @property {(name: WayName | "custom") => unknown} [onTransport] called when a server has answered, with what carries
+ * @property {(name: TransportName | "custom") => unknown} [onTransport] called when a server has answered, with what carries
  */
 
 /**
@@ -87,14 +87,14 @@ export class Client {
   #log;
   #session;
   #connection;
-  #ways;
-  #places;
+  #transports;
+  #savedPositions;
   #background;
   /** @type {Requests | null} */
   #requests = null;
   #budget;
-  #changed = new Bell();
-  #stirred = new Bell(); // stop waiting for the next try
+  #changed = new Signal();
+  #stirred = new Signal(); // stop waiting for the next try
   #isPaused = false;
   /** @type {Promise<void>} */
   #running;
@@ -115,21 +115,21 @@ export class Client {
     const numbering = new Numbering(platform.randomText(16), options.transport === "websocket"); // others may come to HTTP
     this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function", numbering);
     this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
-    this.#ways = new Ways(options.transport ?? "auto", encoding, { ...platform, whenHidden: options.whenHidden }, this.#session.settings);
+    this.#transports = new TransportChoice(options.transport ?? "auto", encoding, { ...platform, whenHidden: options.whenHidden }, this.#session.settings);
     this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
       now: platform.now,
       token: () => this.#session.handover.tokenOr(token),
       log: this.#log,
     });
-    this.#places = options.positions
-      ? new Places(options.positions, this.#session.settings.positionsSaveMs, this.#log, options.onSaveFailed)
+    this.#savedPositions = options.positions
+      ? new SavedPositions(options.positions, this.#session.settings.positionsSaveMs, this.#log, options.onSaveFailed)
       : null;
     const { pauseHiddenMs = null } = options;
     if (pauseHiddenMs !== null) checkTime("pauseHiddenMs", pauseHiddenMs);
     this.#background = new Background(this, pauseHiddenMs, {
       doubt: () => this.#doubt(),
-      save: () => this.#places?.save(),
+      save: () => this.#savedPositions?.save(),
       watchPage: platform.watchPage,
     });
     this.#running = this.#run();
@@ -164,7 +164,7 @@ export class Client {
     return new Promise((resolve, reject) => {
       this.#session.handOver(token, this.#platform.now(), (error) => (error === null ? resolve() : reject(error)));
       this.#connection.wake();
-      if (this.#session.phase === "away") this.#stirred.ring();
+      if (this.#session.phase === "away") this.#stirred.notify();
     });
   }
 
@@ -184,8 +184,8 @@ export class Client {
     if (this.#session.subscriptions.has(selector)) throw new SubscriptionExists(selector);
     const { after, ...choice } = options;
     const from = standOf(selector, after);
-    const subscription = this.#subscribe(selector, choice, from ?? this.#places?.resumePoint(selector));
-    this.#places?.keep(subscription);
+    const subscription = this.#subscribe(selector, choice, from ?? this.#savedPositions?.resumePoint(selector));
+    this.#savedPositions?.keep(subscription);
     if (listener) listen(subscription, listener, this.#log);
     return subscription;
   }
@@ -285,13 +285,13 @@ export class Client {
     if (this.#isPaused || this.#session.isOver) return;
     this.#isPaused = true;
     this.#connection.leave("paused");
-    this.#stirred.ring();
+    this.#stirred.notify();
   }
 
   /** Reconnect at once. Each subscription resumes at its position. */
   resume() {
     this.#isPaused = false;
-    this.#stirred.ring();
+    this.#stirred.notify();
   }
 
   get isPaused() {
@@ -303,10 +303,10 @@ export class Client {
     this.#background.stop();
     this.#session.close();
     this.#connection.wake();
-    this.#stirred.ring();
-    this.#places?.giveUp();
+    this.#stirred.notify();
+    this.#savedPositions?.giveUp();
     await this.#running;
-    await this.#places?.close();
+    await this.#savedPositions?.close();
   }
 
   async [asyncDispose]() {
@@ -316,7 +316,7 @@ export class Client {
   /** Our own mistake ends the client and whoever waits for it, with a word; it is never silent. */
   async #run() {
     try {
-      await this.#places?.open((error) => (this.#session.close(error), this.#connection.wake()));
+      await this.#savedPositions?.open((error) => (this.#session.close(error), this.#connection.wake()));
       await this.#stayConnected();
     } catch (error) {
       if (error instanceof GodwitError) return this.#session.close(error); // of the store of positions
@@ -324,13 +324,13 @@ export class Client {
       this.#session.close(new ClientError(`internal error in the client: ${error}`));
     } finally {
       this.#background.stop(); // nothing keeps a program running any more, also where the server refused for good
-      this.#places?.stop();
+      this.#savedPositions?.stop();
     }
   }
 
   async #stayConnected() {
     const session = this.#session;
-    const ways = this.#ways;
+    const transports = this.#transports;
     const losses = new Losses(this.#log);
     let url = "";
     await Promise.resolve(); // who builds a client finishes first
@@ -339,14 +339,14 @@ export class Client {
         await this.#stirred.wait();
         continue;
       }
-      if (!ways.isNextAtOnce) url = this.#servers.choose(Math.random());
-      const loss = await this.#connection.live(url, ways.choose(url), () => !session.isOver && !this.#isPaused);
+      if (!transports.isNextAtOnce) url = this.#servers.choose(Math.random());
+      const loss = await this.#connection.live(url, transports.choose(url), () => !session.isOver && !this.#isPaused);
       const wasWelcome = session.isWelcome;
       if (wasWelcome) this.#servers.succeeded();
-      ways.ended(wasWelcome, loss);
+      transports.ended(wasWelcome, loss);
       this.loss = wordsOf(loss.code, loss.reason);
       session.lost(this.#platform.now(), loss.code, loss.reason, loss.fault);
-      if (session.isOver || this.#isPaused || ways.isNextAtOnce) continue;
+      if (session.isOver || this.#isPaused || transports.isNextAtOnce) continue;
       const waitMs = session.backoff.waitMs(Math.random());
       losses.tell(url, this.loss, wasWelcome, waitMs);
       await this.#stirred.waitAtMost(waitMs);
@@ -355,10 +355,10 @@ export class Client {
 
   /** @param {ClientOptions["onTransport"]} tell */
   #stateChanged(tell) {
-    this.#changed.ring();
+    this.#changed.notify();
     if (!this.#session.isWelcome) return;
-    this.#ways.worked(() => this.#connection.leave("a WebSocket is possible again"));
-    const name = /** @type {WayName} */ (this.#session.transport);
+    this.#transports.worked(() => this.#connection.leave("a WebSocket is possible again"));
+    const name = /** @type {TransportName} */ (this.#session.transport);
     this.#log.info(`godwit: connected (${name})`);
     callUser("onTransport", () => tell?.(name), this.#log);
   }
@@ -366,7 +366,7 @@ export class Client {
   /** The page was asleep or the network was away: ask for a sign of life now, or try again now. */
   #doubt() {
     if (this.#session.isWelcome) this.#session.liveness.doubt();
-    else if (!this.#session.backoff.isTold) this.#stirred.ring();
+    else if (!this.#session.backoff.isTold) this.#stirred.notify();
   }
 
   /**

@@ -5,7 +5,7 @@
 // position later.
 
 import { checkToken } from "./arguments.js";
-import { after } from "./bell.js";
+import { after } from "./signal.js";
 import { utf8Length } from "./content.js";
 import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
 import { newEncoding } from "./codec/encodings.js";
@@ -17,7 +17,7 @@ import { shownAddress } from "./session/servers.js";
 /** @typedef {LinkEnd & { fault?: string | null }} Loss `fault`: what was wrong with the frame that broke it, a sentence */
 /** @typedef {import("./codec/command.js").Command} Command */
 /** @typedef {import("./codec/encodings.js").Encoding} Encoding */
-/** @typedef {import("./ways.js").Way} Way */
+/** @typedef {import("./transport_choice.js").TransportOption} TransportOption */
 /** @typedef {Pick<Console, "info" | "warn" | "error">} Log */
 
 /**
@@ -105,11 +105,11 @@ export class Connection {
   /**
    * Open, carry, and end one link; always returns how it ended.
    * @param {string} url
-   * @param {Way} way
+   * @param {TransportOption} option
    * @param {() => boolean} isWanted whether it is still wanted once there is a token
    * @returns {Promise<Loss>}
    */
-  async live(url, way, isWanted) {
+  async live(url, option, isWanted) {
     /** @type {string | null} */
     let token = null;
     let isLeft = false;
@@ -125,7 +125,7 @@ export class Connection {
     }
     if (isLeft || !isWanted()) return { code: null, reason: "not wanted", isUntried: true };
     this.#leftFor = "";
-    const end = await this.#carry(url, way, token);
+    const end = await this.#carry(url, option, token);
     if (this.#leftFor && (end.code === null || end.code === GOOD_ORDER)) end.reason = this.#leftFor; // a socket tells of the peer's reason alone
     clearTimeout(this.#timer);
     clearTimeout(this.#unreadTimer);
@@ -143,7 +143,7 @@ export class Connection {
 
   /**
    * @param {string} url
-   * @param {Way} way
+   * @param {TransportOption} option
    * @param {string | null} token
    * @returns {Promise<LinkEnd>}
    */

@@ -5,7 +5,7 @@ export { JsonText } from "./content.js";
 export * from "./errors.js";
 export { DispatchRefused, DispatchTimeout } from "./inbox/requests.js";
 export { Dropped, Gap, Interest, Message, Position, Published, Status } from "./model.js";
-export { PositionStorage } from "./places/storage.js";
+export { PositionStorage } from "./position_store/storage.js";
 export { ResumePoint } from "./session/resume_point.js";
 export { checkPattern, checkSubject, isPattern, matches } from "./subject.js";
 export { Subscription } from "./subscription.js";
@@ -19,7 +19,7 @@ export { Watch } from "./watch.js";
 /** @typedef {import("./inbox/state.js").InboxItem} InboxItem */
 /** @typedef {import("./listening.js").Listener} Listener */
 /** @typedef {import("./model.js").Item} Item */
-/** @typedef {import("./places/store.js").PositionStore} PositionStore */
+/** @typedef {import("./position_store/store.js").PositionStore} PositionStore */
 /** @typedef {import("./session/resume_point.js").SavedResumePoint} SavedResumePoint */
 /** @typedef {import("./session/settings.js").Settings} Settings */
 /** @typedef {import("./transport/transport.js").Transport} Transport */

@@ -15,7 +15,7 @@ import { Inbox as AnyInbox } from "./inbox.js";
 import { node } from "./platform/node.js";
 
 export * from "./index.js";
-export { PositionFile } from "./places/file.js";
+export { PositionFile } from "./position_store/file.js";
 export { nodeSocket } from "./transport/node_socket.js";
 
 /** A client over Node's own sockets. */

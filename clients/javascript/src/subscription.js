@@ -1,6 +1,6 @@
 // A subscription as its user holds it: an asynchronous iterable.
 
-import { Bell } from "./bell.js";
+import { Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
 
 /** @typedef {import("./connection.js").Connection} Connection */
@@ -25,7 +25,7 @@ export class Subscription {
   #connection;
   #core;
   #log;
-  #news = new Bell();
+  #news = new Signal();
   #moves = 0;
   /** @type {() => void} */
   #join = () => {};
@@ -159,7 +159,7 @@ export class Subscription {
   }
 
   #woken() {
-    this.#news.ring();
+    this.#news.notify();
     const core = this.#core;
     if (core.isJoined || core.queue.isFull || core.state === "ended") this.#join();
   }

@@ -1,6 +1,6 @@
 // A watch as its user holds it: the interest there is, then its changes.
 
-import { Bell } from "./bell.js";
+import { Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
 
 /** @typedef {import("./connection.js").Connection} Connection */
@@ -15,7 +15,7 @@ export class Watch {
   #session;
   #connection;
   #core;
-  #news = new Bell();
+  #news = new Signal();
   #resolveComplete = () => {};
   /** @type {Promise<void>} */
   #complete = new Promise((resolve) => {
@@ -32,7 +32,7 @@ export class Watch {
     this.#connection = connection;
     this.#core = core;
     core.wake = () => {
-      this.#news.ring();
+      this.#news.notify();
       if (core.isEnded) this.#resolveComplete();
     };
   }

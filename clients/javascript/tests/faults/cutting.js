@@ -151,7 +151,7 @@ async function play(t, port, random, folder, transport) {
   await Promise.race([Promise.all(publishers), failed]);
   proxy.calm();
   isDone = true;
-  ledger.changed.ring();
+  ledger.changed.notify();
   await Promise.race([Promise.all(places.map(({ reader, heads }) => reader.reach(heads()))), failed]);
   isOver = true;
   await Promise.all([...clients, ...places.flatMap((place) => place.clients)].map((client) => client.close()));

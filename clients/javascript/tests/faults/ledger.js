@@ -5,14 +5,14 @@
 
 import assert from "node:assert/strict";
 
-import { Bell } from "../../src/bell.js";
+import { Signal } from "../../src/signal.js";
 
 /** Acknowledged publishes. Sequences of a subject must come out as 1, 2, 3, … with nothing twice. */
 export class Ledger {
   contents = new Map();
   total = 0;
   repeats = 0;
-  changed = new Bell();
+  changed = new Signal();
 
   write(subject, content, { position, isDuplicate }) {
     if (!this.contents.has(subject)) this.contents.set(subject, new Map());
@@ -22,7 +22,7 @@ export class Ledger {
     kept.set(sequence, content);
     this.total++;
     if (isDuplicate) this.repeats++;
-    this.changed.ring();
+    this.changed.notify();
   }
 
   /** How many messages each subject of these got. */
@@ -44,7 +44,7 @@ export class Reader {
   gaps = [];
   missed = new Map();
   lived = new Map(); // messages that were no snapshot
-  moved = new Bell();
+  moved = new Signal();
 
   constructor(name, ledger, isConflated = false) {
     this.name = name;
@@ -55,7 +55,7 @@ export class Reader {
   take(item) {
     if (item.type === "message") this.#message(item);
     else if (item.type === "gap") this.#gap(item);
-    this.moved.ring();
+    this.moved.notify();
   }
 
   isAt(heads) {

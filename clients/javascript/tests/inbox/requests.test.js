@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Bell } from "../../src/bell.js";
+import { Signal } from "../../src/signal.js";
 import { Inbox } from "../../src/inbox.js";
 import { DispatchRefused, DispatchRequests } from "../../src/inbox/requests.js";
 
@@ -64,11 +64,11 @@ test("a confirmation that fails is tried again without another change", { timeou
 });
 
 test("a mark of everything after a restart waits until something is known", { timeout: 60_000 }, async (t) => {
-  const [marks, held, news] = [[], [], new Bell()];
+  const [marks, held, news] = [[], [], new Signal()];
   const ask = async (url, { method, body }) => {
     if (method === "POST") return marks.push(JSON.parse(body).up_to), answerOf(200, { items: [] });
     const isFirst = held.length === 0 && !url.includes("wait=");
-    if (url.includes("wait=") || held.length === 1) await new Promise((resolve) => (held.push(resolve), news.ring()));
+    if (url.includes("wait=") || held.length === 1) await new Promise((resolve) => (held.push(resolve), news.notify()));
     return answerOf(200, { ...EMPTY, head: isFirst ? "1.1" : "2.1" });
   };
   const holds = async (count) => {

@@ -3,20 +3,20 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { Bell } from "../../src/bell.js";
+import { Signal } from "../../src/signal.js";
 import { Client, ClientClosed, CommandRefused, GodwitError, PublishQueueFull, SessionClosed } from "../../src/node.js";
 import { LIMITS, QUICK, logOf, numbers, open, take } from "./opening.js";
 import { Peer } from "./peer.js";
 
 test("what a link brings that was left is not the next one's", LIMITS, async () => {
   const links = [];
-  const news = new Bell();
+  const news = new Signal();
   const transport = (_url, _options, events) => {
     const end = () => events.closed({ code: 1000, reason: "" });
     const link = { heard: [], end, say: (object) => events.frame(JSON.stringify(object)) };
     links.push(link);
     setImmediate(events.opened);
-    const send = (frame) => (link.heard.push(...[JSON.parse(frame)].flat()), news.ring(), true);
+    const send = (frame) => (link.heard.push(...[JSON.parse(frame)].flat()), news.notify(), true);
     return { send, close: () => {}, abort: () => {} }; // closed in good order, it brings what is on the way
   };
   const client = open({ transport }, { settings: { answerTimeoutMs: 40 } });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { after } from "../../src/bell.js";
+import { after } from "../../src/signal.js";
 import { Client } from "../../src/node.js";
 import { settingsOf } from "../../src/session/settings.js";
 import { LIMITS } from "./opening.js";

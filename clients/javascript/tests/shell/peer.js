@@ -1,7 +1,7 @@
 // A server in memory behind a transport of its own: answers as the contract says on the JSON wire, keeps what it was told,
 // and has valves that a test can turn. It shows too what another transport must do.
 
-import { Bell } from "../../src/bell.js";
+import { Signal } from "../../src/signal.js";
 
 export class Peer {
   heard = [];
@@ -9,7 +9,7 @@ export class Peer {
   links = new Set();
   log = new Map();
   keys = new Map();
-  news = new Bell();
+  news = new Signal();
   isMute = false; // takes everything, answers nothing
   isClosed = false; // refuses connections
   hasPublisher = false; // it knows publishes by their numbers
@@ -21,7 +21,7 @@ export class Peer {
   transport = (url, { subprotocol }, events) => {
     this.urls.push(url);
     const link = new PeerLink(this, events, subprotocol);
-    this.news.ring();
+    this.news.notify();
     setImmediate(() => (this.isClosed ? link.end(null, "refused") : link.opened()));
     return this.canPause ? link : { send: (frame) => link.send(frame), close: (...end) => link.close(...end), abort: () => link.abort() };
   };
@@ -81,7 +81,7 @@ class PeerLink {
       this.#peer.heard.push(command);
       if (!this.#peer.isMute) setImmediate(() => this.#take(command));
     }
-    this.#peer.news.ring();
+    this.#peer.news.notify();
     return true;
   }
 
@@ -116,7 +116,7 @@ class PeerLink {
     this.#peer.links.delete(this);
     queueMicrotask(() => {
       this.#events.closed({ code, reason });
-      this.#peer.news.ring();
+      this.#peer.news.notify();
     });
   }
 

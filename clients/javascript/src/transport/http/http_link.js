@@ -5,7 +5,7 @@
 // which nothing comes for long, ends the link: the session knows where everything stood, and begins anew. That some other
 // request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
 
-import { after } from "../../bell.js";
+import { after } from "../../signal.js";
 import { CODES, Code } from "../../codes.js";
 import { elementsOf } from "../../codec/source.js";
 import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";

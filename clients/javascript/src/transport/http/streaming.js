@@ -5,7 +5,7 @@
 // A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more. Where
 // connections are scarce a stream is let go after a while and opened again, so that other pages get theirs.
 
-import { after } from "../../bell.js";
+import { after } from "../../signal.js";
 import { BROKE, SILENT } from "../transport.js";
 import { Refused } from "./answer.js";
 import { EventReader } from "./events.js";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { PositionFileInvalid } from "../../src/errors.js";
-import { PositionFile } from "../../src/places/file.js";
+import { PositionFile } from "../../src/position_store/file.js";
 
 test("a broken file is refused at the start, by name", (context) => {
   const folder = mkdtempSync(join(tmpdir(), "godwit-places-"));

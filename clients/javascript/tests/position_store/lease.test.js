@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
 import { PositionFileHeld } from "../../src/errors.js";
-import { Lease } from "../../src/places/lease.js";
+import { Lease } from "../../src/position_store/lease.js";
 import { PositionFile } from "../../src/node.js";
 import { open } from "../shell/opening.js";
 import { Peer } from "../shell/peer.js";

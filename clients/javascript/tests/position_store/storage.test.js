@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Bell } from "../../src/bell.js";
+import { Signal } from "../../src/signal.js";
 import { PositionInvalid, PositionStorage } from "../../src/node.js";
 import { LIMITS, open as opened, take } from "../shell/opening.js";
 import { Peer } from "../shell/peer.js";
@@ -75,11 +75,11 @@ const BLOCKED = {
 
 for (const [how, storage] of Object.entries(BLOCKED)) {
   test(`a storage that ${how} is an event and no error, and positions last as long as the page`, LIMITS, async () => {
-    const [peer, failed, told] = [new Peer(), new Bell(), []];
+    const [peer, failed, told] = [new Peer(), new Signal(), []];
     const positions = new PositionStorage("n", storage, { id: "1" });
     const onSaveFailed = async (error) => {
       told.push(error.name);
-      failed.ring();
+      failed.notify();
       throw new Error("the user's own mistake, later");
     };
     const client = opened(peer, { settings: { positionsSaveMs: 2 }, positions, onSaveFailed });

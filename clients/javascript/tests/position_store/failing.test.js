@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { Bell } from "../../src/bell.js";
+import { Signal } from "../../src/signal.js";
 import { ClientClosed, PositionFile } from "../../src/node.js";
 import { LIMITS, logOf, open, take } from "../shell/opening.js";
 import { Peer } from "../shell/peer.js";
@@ -17,8 +17,8 @@ test("a file is saved once its folder exists again", LIMITS, async () => {
   const folder = mkdtempSync(join(tmpdir(), "godwit-"));
   const path = join(folder, "later", "p");
   const lines = [];
-  const failed = new Bell();
-  const log = { ...logOf(lines), error: (...all) => (lines.push(all.join(" ")), failed.ring()) };
+  const failed = new Signal();
+  const log = { ...logOf(lines), error: (...all) => (lines.push(all.join(" ")), failed.notify()) };
   const peer = new Peer();
   const client = open(peer, { settings, positions: new PositionFile(path), log });
   peer.append("/a", 1);
@@ -46,12 +46,12 @@ test("what cannot be saved at the end is what close rejects with", LIMITS, async
 
 test("a store that fails once is given the position again", LIMITS, async () => {
   let fails = 1;
-  const put = new Bell();
+  const put = new Signal();
   const saved = new Map();
   const set = (selector, resumePoint) => {
     if (fails-- > 0) throw new Error("the storage is full");
     saved.set(selector, resumePoint);
-    put.ring();
+    put.notify();
   };
   const [peer, events] = [new Peer(), []];
   const client = open(peer, { settings, positions: { get: () => undefined, set }, onSaveFailed: ({ message }) => events.push(message) });
@@ -95,12 +95,12 @@ test("a full store fails no other selector: each goes on from where it stood, an
 
 test("a store that takes its time is called once at a time", LIMITS, async () => {
   let [running, calls] = [0, 0];
-  const enough = new Bell();
+  const enough = new Signal();
   const save = async () => {
     assert.equal(++running, 1);
     await new Promise((resolve) => setTimeout(resolve, 10));
     running--;
-    if (++calls === 3) enough.ring();
+    if (++calls === 3) enough.notify();
   };
   const waiting = enough.wait();
   const client = open(new Peer(), { settings, positions: { get: () => undefined, set: () => {}, save } });
@@ -121,9 +121,9 @@ test("a request whose client is closed ends at once", LIMITS, async () => {
 
 test("a save that never ends holds up nothing for longer than ten seconds", LIMITS, async (t) => {
   const peer = new Peer();
-  const asked = new Bell();
+  const asked = new Signal();
   const waiting = asked.wait();
-  const save = () => (asked.ring(), new Promise(() => {}));
+  const save = () => (asked.notify(), new Promise(() => {}));
   const client = open(peer, { settings, positions: { get: () => undefined, set: () => {}, save } });
   peer.append("/a", 1);
   const subscription = client.subscribe("/a");
@@ -136,12 +136,12 @@ test("a save that never ends holds up nothing for longer than ten seconds", LIMI
 });
 
 test("a store whose promises reject is told of, and no rejection is left alone", LIMITS, async () => {
-  const [peer, told] = [new Peer(), new Bell()];
+  const [peer, told] = [new Peer(), new Signal()];
   const waiting = told.wait();
   const set = async () => {
     throw new Error("the database is gone");
   };
-  const client = open(peer, { settings, positions: { get: () => null, set }, onSaveFailed: () => told.ring() });
+  const client = open(peer, { settings, positions: { get: () => null, set }, onSaveFailed: () => told.notify() });
   peer.append("/a", 1);
   const subscription = client.subscribe("/a");
   await take(subscription, 1);

@@ -1,4 +1,4 @@
-// The stands of one client's subscriptions, on their way to the user's store and back.
+// Reads and saves the resume points of one client's subscriptions in the user's store.
 
 import { NEVER_MS } from "../arguments.js";
 import { ClientError, GodwitError, PositionFileHeld, StorageUnavailable } from "../errors.js";
@@ -11,14 +11,14 @@ import { ResumePoint } from "../session/resume_point.js";
 
 const SAVE_MS = 10_000; // for one save of a store
 
-/** Saves what has moved, every so often; one save at a time where the store needs time for it. */
-export class Places {
+/** Saves changed resume points every `saveMs`; only one save runs at a time. */
+export class SavedPositions {
   #store;
   #log;
   #onFailed;
   /** @type {Map<string, Subscription>} */
   #kept = new Map();
-  /** @type {Set<string>} moved, and not given to the store yet */
+  /** @type {Set<string>} selectors whose resume point has changed and is not in the store yet */
   #unsaved = new Set();
   #timer;
   /** @type {{ error: unknown } | null} why the last save failed */
@@ -34,7 +34,7 @@ export class Places {
    * @param {PositionStore} store
    * @param {number} saveMs
    * @param {Log} log
-   * @param {(error: unknown) => unknown} [onFailed] the user's own
+   * @param {(error: unknown) => unknown} [onFailed] the user's function
    */
   constructor(store, saveMs, log, onFailed = () => {}) {
     this.#onFailed = onFailed;
@@ -44,8 +44,8 @@ export class Places {
   }
 
   /**
-   * Rejects where the store may not be used.
-   * @param {(error: PositionFileHeld) => void} lost ends the client, because the store is another's now
+   * Opens the store; rejects if it cannot be used.
+   * @param {(error: PositionFileHeld) => void} lost ends the client, because another client holds the store now
    */
   async open(lost) {
     this.#lost = lost;
@@ -60,18 +60,18 @@ export class Places {
     }
   }
 
-  /** The client is closed while the store is being opened: wait for it no longer. */
+  /** Stop waiting for the store to open, because the client is closed. */
   giveUp() {
     if (this.#isOpening) this.#store.close?.();
   }
 
   /**
-   * Where a subscription was left, by this client or an earlier one; throws PositionInvalid.
+   * The saved resume point of a subscription, of this client or an earlier one; throws PositionInvalid.
    * @param {string} selector
    */
   resumePoint(selector) {
     const earlier = this.#kept.get(selector); // closed before: the subscription resumes at its position
-    if (earlier !== undefined) this.#noteOrTell();
+    if (earlier !== undefined) this.#noteOrReport();
     if (earlier !== undefined && this.#unsaved.has(selector)) return earlier.resumePoint.isSomewhere ? earlier.resumePoint : undefined;
     const saved = this.#store.get(selector);
     return saved === undefined || saved === null ? undefined : ResumePoint.fromJSON(saved);
@@ -83,8 +83,8 @@ export class Places {
   }
 
   /**
-   * Save what has moved. One call of the store's `save` at a time; a failure is logged, and the next save has what this one
-   * had not. A store that keeps failing is logged once.
+   * Save changed resume points. The store's `save` is called once at a time. The next save repeats what a failed one could not
+   * store. Repeated failures are logged once.
    */
   save() {
     if (this.#saving !== null || !this.#isOpen) return;
@@ -103,12 +103,12 @@ export class Places {
     }
   }
 
-  /** The client has ended by itself; its user may close it later, and is told then what failed. */
+  /** The client has ended by itself. If the program closes it later, `close` rejects with the failure. */
   stop() {
     this.close().catch(() => {});
   }
 
-  /** Save for the last time; rejects with what the store failed with, save for a page's storage, which has been told of. */
+  /** Save for the last time; rejects with the store's error, unless it is StorageUnavailable, which was reported before. */
   async close() {
     clearInterval(this.#timer);
     await this.#saving;
@@ -119,7 +119,7 @@ export class Places {
     if (this.#failure !== null && !(this.#failure.error instanceof StorageUnavailable)) throw this.#failure.error;
   }
 
-  #noteOrTell() {
+  #noteOrReport() {
     try {
       this.#note();
     } catch (error) {
@@ -142,7 +142,7 @@ export class Places {
     if (error instanceof PositionFileHeld) this.#lost(error);
   }
 
-  /** Give the store what has moved. One that it does not take holds up no other; throws the first error, after all of them. */
+  /** Write changed resume points to the store. An error does not prevent the others; the first is thrown after all of them. */
   #note() {
     for (const [selector, subscription] of this.#kept) if (subscription.hasMoved()) this.#unsaved.add(selector);
     /** @type {{ error: unknown } | null} */
@@ -160,7 +160,7 @@ export class Places {
   }
 
   /**
-   * What leads nowhere, after a gap of the whole pattern, is forgotten: started from, it would only be told again.
+   * A resume point without a position, after a gap of the whole pattern, is deleted: resuming there would only repeat the gap.
    * @param {string} selector
    * @param {ResumePoint} resumePoint
    */
@@ -170,7 +170,7 @@ export class Places {
   }
 }
 
-/** @param {Promise<unknown>} saved rejects where a store needs too long */
+/** @param {Promise<unknown>} saved rejects if the store needs longer than SAVE_MS */
 function inTime(saved) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { Ways } from "../../src/ways.js";
+import { TransportChoice } from "../../src/transport_choice.js";
 
 const SETTINGS = { connectTimeoutMs: 10_000, webSocketAgainMs: 1_000, frameBytesMax: 1_000 };
 const FAILED = { code: null, reason: "refused" };
 let addresses = 0;
 const fresh = () => `ws://n${++addresses}/v1/live`;
 
-/** Ways whose WebSockets open when `isOpen` says so. */
+/** A TransportChoice whose WebSockets open when `isOpen` says so. */
 function make(choice = "auto", encoding = "json") {
   const sockets = [];
   const platform = {
@@ -20,54 +20,54 @@ function make(choice = "auto", encoding = "json") {
       return link;
     },
   };
-  return { ways: new Ways(choice, encoding, platform, SETTINGS), sockets };
+  return { transports: new TransportChoice(choice, encoding, platform, SETTINGS), sockets };
 }
 
 test("a WebSocket that is never welcomed is followed by events at once, and these are kept", () => {
-  const { ways } = make();
+  const { transports } = make();
   const url = fresh();
-  assert.equal(ways.choose(url).name, "websocket");
-  ways.ended(false, FAILED);
-  assert.equal(ways.isNextAtOnce, true);
-  assert.equal(ways.choose(url).name, "sse");
-  ways.worked(() => {});
-  ways.ended(true, FAILED);
-  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [false, "sse"]);
-  ways.stop();
+  assert.equal(transports.choose(url).name, "websocket");
+  transports.ended(false, FAILED);
+  assert.equal(transports.isNextAtOnce, true);
+  assert.equal(transports.choose(url).name, "sse");
+  transports.worked(() => {});
+  transports.ended(true, FAILED);
+  assert.deepEqual([transports.isNextAtOnce, transports.choose(url).name], [false, "sse"]);
+  transports.stop();
 });
 
 test("events that are held back are followed by long poll, which the next client begins with", () => {
   const url = fresh();
-  const { ways } = make();
-  ways.choose(url);
-  ways.ended(false, FAILED);
-  ways.choose(url);
-  ways.ended(false, { ...FAILED, isUnusable: true });
-  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [true, "poll"]);
-  assert.equal(make().ways.choose(url).name, "poll");
-  assert.equal(make().ways.choose(fresh()).name, "websocket", "another address is another matter");
+  const { transports } = make();
+  transports.choose(url);
+  transports.ended(false, FAILED);
+  transports.choose(url);
+  transports.ended(false, { ...FAILED, isUnusable: true });
+  assert.deepEqual([transports.isNextAtOnce, transports.choose(url).name], [true, "poll"]);
+  assert.equal(make().transports.choose(url).name, "poll");
+  assert.equal(make().transports.choose(fresh()).name, "websocket", "another address is another matter");
 });
 
 test("where nothing works it begins anew with a WebSocket, after a wait", () => {
-  const { ways } = make();
+  const { transports } = make();
   const url = fresh();
-  ways.choose(url);
-  ways.ended(false, FAILED);
-  ways.choose(url);
-  ways.ended(false, FAILED);
-  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [false, "websocket"]);
+  transports.choose(url);
+  transports.ended(false, FAILED);
+  transports.choose(url);
+  transports.ended(false, FAILED);
+  assert.deepEqual([transports.isNextAtOnce, transports.choose(url).name], [false, "websocket"]);
 });
 
 test("a WebSocket that has worked is given up after three failures only, one that said why never", () => {
-  const { ways } = make();
+  const { transports } = make();
   const url = fresh();
-  ways.choose(url);
-  ways.worked(() => {});
+  transports.choose(url);
+  transports.worked(() => {});
   for (const name of ["websocket", "websocket", "sse"]) {
-    ways.ended(false, FAILED);
-    assert.equal(ways.choose(url).name, name);
+    transports.ended(false, FAILED);
+    assert.equal(transports.choose(url).name, name);
   }
-  const told = make().ways;
+  const told = make().transports;
   told.choose(fresh());
   told.ended(false, { code: 4002, reason: "TokenInvalid" });
   assert.equal(told.choose(fresh()).name, "websocket", "who gives a code was reached");
@@ -75,13 +75,13 @@ test("a WebSocket that has worked is given up after three failures only, one tha
 
 test("while events carry, a WebSocket is tried beside them, ever more seldom, and taken when it opens", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  const { ways, sockets } = make();
+  const { transports, sockets } = make();
   const url = fresh();
-  ways.choose(url);
-  ways.ended(false, FAILED);
-  ways.choose(url);
+  transports.choose(url);
+  transports.ended(false, FAILED);
+  transports.choose(url);
   let left = 0;
-  ways.worked(() => left++);
+  transports.worked(() => left++);
   for (const [count, waitMs] of [[1, 1_000], [2, 2_000], [3, 4_000]]) {
     mock.timers.tick(waitMs - 1);
     assert.equal(sockets.length, count - 1, `not before ${waitMs} ms`);
@@ -91,53 +91,53 @@ test("while events carry, a WebSocket is tried beside them, ever more seldom, an
   }
   sockets.at(-1).events.opened();
   assert.equal(left, 1);
-  ways.ended(true, { code: 1000, reason: "" });
-  assert.deepEqual([ways.isNextAtOnce, ways.choose(url).name], [true, "websocket"]);
+  transports.ended(true, { code: 1000, reason: "" });
+  assert.deepEqual([transports.isNextAtOnce, transports.choose(url).name], [true, "websocket"]);
   mock.timers.reset();
 });
 
 test("a WebSocket that is taken up and never answered is given up, and tried again", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  const { ways, sockets } = make();
-  ways.choose(fresh());
-  ways.ended(false, FAILED);
-  ways.worked(() => {});
+  const { transports, sockets } = make();
+  transports.choose(fresh());
+  transports.ended(false, FAILED);
+  transports.worked(() => {});
   mock.timers.tick(1_000);
   assert.equal(sockets.length, 1);
   mock.timers.tick(5_000); // the longest a handshake may take beside another way
   assert.equal(sockets[0].isAborted, true);
   mock.timers.tick(2_000);
   assert.equal(sockets.length, 2);
-  ways.stop();
+  transports.stop();
   mock.timers.reset();
 });
 
 test("connections that are cut make nobody wait longer for a WebSocket: none was tried", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
-  const { ways, sockets } = make();
+  const { transports, sockets } = make();
   const url = fresh();
-  ways.choose(url);
-  ways.ended(false, FAILED);
+  transports.choose(url);
+  transports.ended(false, FAILED);
   for (let cuts = 0; cuts < 5; cuts++) {
-    ways.choose(url);
-    ways.worked(() => {});
+    transports.choose(url);
+    transports.worked(() => {});
     mock.timers.tick(900);
-    ways.ended(true, FAILED);
+    transports.ended(true, FAILED);
   }
-  ways.worked(() => {});
+  transports.worked(() => {});
   mock.timers.tick(1_000);
   assert.equal(sockets.length, 1);
-  ways.stop();
+  transports.stop();
   mock.timers.reset();
 });
 
 test("one way alone is never left, and what cannot be is refused in words", () => {
   for (const choice of ["websocket", "sse", "poll"]) {
-    const { ways } = make(choice);
+    const { transports } = make(choice);
     const url = fresh();
-    ways.choose(url);
-    ways.ended(false, { ...FAILED, isUnusable: true });
-    assert.equal(ways.choose(url).name, choice);
+    transports.choose(url);
+    transports.ended(false, { ...FAILED, isUnusable: true });
+    assert.equal(transports.choose(url).name, choice);
   }
   assert.throws(() => make("carrier pigeon"), TypeError);
   assert.throws(() => make("sse", "binary"), /needs a WebSocket/);

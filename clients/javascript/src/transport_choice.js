@@ -1,75 +1,75 @@
-// Which way to carry frames next: a WebSocket, else Server-Sent Events with POST, else long poll with POST.
+// Chooses the transport of the next connection: a WebSocket, else Server-Sent Events with POST, else long polling with POST.
 //
-// A WebSocket that was never welcomed is followed at once by HTTP, which is kept for as long as it works; what worked for an
-// address is remembered for the next client. While HTTP carries, a WebSocket is tried now and then beside it, and taken as
-// soon as one opens. Each try that fails makes the next one wait twice as long.
+// If no server answers over a WebSocket, the client connects over HTTP at once, and stays with HTTP while it works. The transport
+// that worked for an address is remembered for the next client. While HTTP is in use, a WebSocket is tried from time to time, and
+// used as soon as one opens. After each failed try the next wait is twice as long.
 
-import { after } from "./bell.js";
+import { after } from "./signal.js";
 import { httpTransport } from "./transport/http/http_link.js";
 
 /** @typedef {import("./platform/platform.js").Platform} Platform */
 /** @typedef {import("./session/settings.js").Settings} Settings */
 /** @typedef {import("./transport/transport.js").Transport} Transport */
 /** @typedef {import("./codec/encodings.js").EncodingName} EncodingName */
-/** @typedef {"websocket" | "sse" | "poll"} WayName */
-/** @typedef {{ name: WayName | "custom", open: Transport, encoding: EncodingName, connectTimeoutMs: number }} Way */
+/** @typedef {"websocket" | "sse" | "poll"} TransportName */
+/** @typedef {{ name: TransportName | "custom", open: Transport, encoding: EncodingName, connectTimeoutMs: number }} TransportOption */
 
 const WEBSOCKET = 0;
-const HANDSHAKE_MS_MAX = 5_000; // where another way stands ready
-const FAILURES_MAX = 3; // of a WebSocket that has worked before, until another way is tried
+const HANDSHAKE_MS_MAX = 5_000; // if there is another transport to fall back to
+const FAILURES_MAX = 3; // of a WebSocket that has worked before, until another transport is tried
 const AGAIN_MS_MAX = 3_600_000;
 
-/** @type {Map<string, WayName>} what worked last, by address; of all clients of this page or process */
+/** @type {Map<string, TransportName>} the transport that worked last, by address; shared by all clients of this page or process */
 const memory = new Map();
 
-/** The ways of one client. */
-export class Ways {
-  isNextAtOnce = false; // no wait, and the same server
-  #ways;
+/** The transports of one client, and which one comes next. */
+export class TransportChoice {
+  isNextAtOnce = false; // reconnect to the same server without a wait
+  #transports;
   #againMs;
   #options;
-  #place = WEBSOCKET; // of the way to take next
+  #index = WEBSOCKET; // of the transport to use next
   #fallback = 1;
   #url = "";
   #hasSocketWorked = false;
   #failures = 0;
-  #tries = 0; // of a WebSocket beside HTTP
-  #isFound = false; // and it opened
+  #tries = 0; // failed tries of a WebSocket while HTTP is in use
+  #isFound = false; // a WebSocket opened while HTTP was in use
   #stopSeeking = () => {};
 
   /**
-   * @param {WayName | "auto" | Transport} choice
+   * @param {TransportName | "auto" | Transport} choice
    * @param {EncodingName} encoding
    * @param {Platform & { whenHidden?: "poll" | "stay" | undefined }} platform
    * @param {Readonly<Settings>} settings
    */
   constructor(choice, encoding, platform, settings) {
-    this.#ways = waysOf(choice, encoding, platform, settings.connectTimeoutMs);
+    this.#transports = transportsOf(choice, encoding, platform, settings.connectTimeoutMs);
     this.#againMs = settings.webSocketAgainMs;
     this.#options = { subprotocol: `godwit.v1.${encoding}`, frameBytesMax: settings.frameBytesMax };
   }
 
   /**
-   * The way to take to this address.
+   * The transport to use for this address.
    * @param {string} url
-   * @returns {Way}
+   * @returns {TransportOption}
    */
   choose(url) {
-    if (this.#url === "" && this.#ways.length > 1) {
-      const known = this.#ways.findIndex(({ name }) => name === memory.get(url));
-      if (known > WEBSOCKET) this.#place = this.#fallback = known;
+    if (this.#url === "" && this.#transports.length > 1) {
+      const known = this.#transports.findIndex(({ name }) => name === memory.get(url));
+      if (known > WEBSOCKET) this.#index = this.#fallback = known;
     }
     this.#url = url;
-    return /** @type {Way} */ (this.#ways[this.#place]);
+    return /** @type {TransportOption} */ (this.#transports[this.#index]);
   }
 
   /**
-   * A server has answered by this way.
-   * @param {() => void} leave ends the link, so that a better way can be taken
+   * A server has answered over the current transport.
+   * @param {() => void} leave ends the link, so that a better transport can be used
    */
   worked(leave) {
-    if (this.#ways.length === 1) return;
-    if (this.#place === WEBSOCKET) {
+    if (this.#transports.length === 1) return;
+    if (this.#index === WEBSOCKET) {
       memory.delete(this.#url);
       this.#hasSocketWorked = true;
       this.#failures = this.#tries = 0;
@@ -88,18 +88,18 @@ export class Ways {
   ended(wasWelcome, { code, isUntried = false, isUnusable = false }) {
     this.stop();
     this.isNextAtOnce = false;
-    if (this.#ways.length === 1 || isUntried) return;
-    const hasWorked = wasWelcome || code !== null; // who gives a code was reached
-    if (this.#place === WEBSOCKET) this.#socketEnded(hasWorked);
+    if (this.#transports.length === 1 || isUntried) return;
+    const hasWorked = wasWelcome || code !== null; // a server that gives a close code was reached
+    if (this.#index === WEBSOCKET) this.#socketEnded(hasWorked);
     else if (this.#isFound) this.#take(WEBSOCKET);
-    else if (isUnusable && this.#fallback + 1 < this.#ways.length) {
+    else if (isUnusable && this.#fallback + 1 < this.#transports.length) {
       this.#take(++this.#fallback);
       this.#remember();
-    } else if (!hasWorked) this.#place = WEBSOCKET; // from the beginning, after a wait
+    } else if (!hasWorked) this.#index = WEBSOCKET; // begin with a WebSocket again, after a wait
     this.#isFound = false;
   }
 
-  /** Nobody is connected: seek no better way. */
+  /** There is no connection: stop trying WebSockets. */
   stop() {
     this.#stopSeeking();
     this.#stopSeeking = () => {};
@@ -112,21 +112,21 @@ export class Ways {
     if (this.#failures >= (this.#hasSocketWorked ? FAILURES_MAX : 1)) this.#take(this.#fallback);
   }
 
-  /** @param {number} place */
-  #take(place) {
-    this.#place = place;
+  /** @param {number} index */
+  #take(index) {
+    this.#index = index;
     this.isNextAtOnce = true;
   }
 
   #remember() {
-    const way = /** @type {Way} */ (this.#ways[this.#fallback]);
-    memory.set(this.#url, /** @type {WayName} */ (way.name));
+    const option = /** @type {TransportOption} */ (this.#transports[this.#fallback]);
+    memory.set(this.#url, /** @type {TransportName} */ (option.name));
   }
 
   /** @param {() => void} leave */
   #seek(leave) {
     this.stop();
-    const way = /** @type {Way} */ (this.#ways[WEBSOCKET]);
+    const option = /** @type {TransportOption} */ (this.#transports[WEBSOCKET]);
     const waitMs = Math.min(AGAIN_MS_MAX, this.#againMs * 2 ** Math.min(this.#tries, 30));
     /** @type {import("./transport/transport.js").Link | undefined} */
     let link;
@@ -147,8 +147,8 @@ export class Ways {
       },
     };
     let timer = after(waitMs, () => {
-      link = way.open(this.#url, this.#options, events);
-      timer = after(way.connectTimeoutMs, () => link?.abort()); // who takes it up and answers nothing is no way
+      link = option.open(this.#url, this.#options, events);
+      timer = after(option.connectTimeoutMs, () => link?.abort()); // a server that accepts the socket and never answers is not usable
       release(timer);
     });
     release(timer);
@@ -161,7 +161,7 @@ export class Ways {
 }
 
 /**
- * No program has to live for it.
+ * Lets the program end although the timer has not fired.
  * @param {{ unref?: () => void } | number | undefined} timer
  */
 function release(timer) {
@@ -169,22 +169,22 @@ function release(timer) {
 }
 
 /**
- * @param {WayName | "auto" | Transport} choice
+ * @param {TransportName | "auto" | Transport} choice
  * @param {EncodingName} encoding
  * @param {Platform & { whenHidden?: "poll" | "stay" | undefined }} platform
  * @param {number} connectTimeoutMs
- * @returns {Way[]}
+ * @returns {TransportOption[]}
  */
-function waysOf(choice, encoding, platform, connectTimeoutMs) {
+function transportsOf(choice, encoding, platform, connectTimeoutMs) {
   if (![undefined, "poll", "stay"].includes(platform.whenHidden)) {
     throw new TypeError(`${JSON.stringify(platform.whenHidden)} is not a valid whenHidden: expected "poll" or "stay"`);
   }
   if (typeof choice === "function") return [{ name: "custom", open: choice, encoding, connectTimeoutMs }];
-  /** @type {(name: "sse" | "poll") => Way} */
+  /** @type {(name: "sse" | "poll") => TransportOption} */
   const http = (name) => ({ name, open: httpTransport(name, platform), encoding: "json", connectTimeoutMs });
   const isAlone = choice === "websocket";
   const handshakeMs = isAlone ? connectTimeoutMs : Math.min(connectTimeoutMs, HANDSHAKE_MS_MAX);
-  /** @type {Way} */
+  /** @type {TransportOption} */
   const socket = { name: "websocket", open: platform.open, encoding, connectTimeoutMs: handshakeMs };
   if (choice === "auto") return [socket, http("sse"), http("poll")];
   if (isAlone) return [socket];

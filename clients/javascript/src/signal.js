@@ -1,9 +1,9 @@
-// Somebody waits, somebody rings. A ring that nobody waits for is not kept: look first, then wait, without a pause between.
+// A notification for any number of waiters. It is not stored: check the state first, then call `wait` without an `await` in between.
 
 import { NEVER_MS } from "./arguments.js";
 
 /**
- * A timer for any number of milliseconds. Timers of JavaScript fire at once past 2^31 ms: such a long one never fires here.
+ * A timer for any number of milliseconds. JavaScript's timers fire at once above 2^31 ms; this one never fires then.
  * @param {number} ms
  * @param {() => void} call
  * @returns {ReturnType<typeof setTimeout> | undefined}
@@ -12,22 +12,22 @@ export function after(ms, call) {
   return ms < NEVER_MS ? setTimeout(call, ms) : undefined;
 }
 
-/** One bell, any number of waiters. */
-export class Bell {
+/** Wakes all who wait. */
+export class Signal {
   /** @type {Promise<void> | null} */
-  #rung = null;
+  #notified = null;
   #resolve = () => {};
 
-  /** Until the next ring. */
+  /** Resolves at the next `notify`. */
   wait() {
-    this.#rung ??= new Promise((resolve) => {
+    this.#notified ??= new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    return this.#rung;
+    return this.#notified;
   }
 
   /**
-   * Until the next ring, or so many milliseconds.
+   * Resolves at the next `notify`, or after so many milliseconds.
    * @param {number} ms
    * @returns {Promise<void>}
    */
@@ -41,9 +41,9 @@ export class Bell {
     });
   }
 
-  ring() {
+  notify() {
     this.#resolve();
-    this.#rung = null;
+    this.#notified = null;
     this.#resolve = () => {};
   }
 }
