@@ -17,7 +17,8 @@ from tests.architecture.source import code_files, is_generated, read
 CLIENT = Path("clients/javascript")
 SOURCES = [path for path in code_files(".js") if CLIENT / "src" in path.parents]
 NODE_FILES = {
-    CLIENT / f"src/{name}.js" for name in ("platform/node", "position_store/file", "position_store/lease", "transport/node_socket")
+    CLIENT / f"src/{name}.js"
+    for name in ("platform/node", "position_store/file", "position_store/lease", "transport/node_socket")
 }
 BROWSER_FILE = CLIENT / "src/platform/browser.js"
 PURE = (CLIENT / "src/session", CLIENT / "src/codec")

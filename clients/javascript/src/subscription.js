@@ -116,7 +116,7 @@ export class Subscription {
   take() {
     const core = this.#core;
     const item = core.queue.take();
-    if (core.isAside && core.queue.hasRoom) {
+    if (core.isPaused && core.queue.hasRoom) {
       this.#session.takeUp(core, this.#connection.now());
       this.#connection.wake();
     } else if (this.#session.liveness.isHeld) {

@@ -89,7 +89,7 @@ class Session:
         self._ask(subscribing)
 
     def unsubscribe(self, subscribing: Subscribing) -> None:
-        if self.subscriptions.remove(subscribing) and subscribing.set_aside():
+        if self.subscriptions.remove(subscribing) and subscribing.pause_now():
             self._tell(Unsubscribe(self._take_id(), subscribing.selector))
         subscribing.end(None)
 
@@ -101,8 +101,8 @@ class Session:
 
     def take_up(self, subscribing: Subscribing, now: int) -> None:
         """Its reader has caught up; where it was paused a moment ago, the clock takes it up."""
-        if subscribing.is_aside and now >= subscribing.resumes_at:
-            subscribing.is_aside, subscribing.resumed_at = False, now
+        if subscribing.is_paused and now >= subscribing.resumes_at:
+            subscribing.is_paused, subscribing.resumed_at = False, now
             self._ask(subscribing)
 
     def watch(self, watching: Watching) -> None:

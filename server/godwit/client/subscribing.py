@@ -2,7 +2,7 @@
 
     IDLE ──ask──▶ ASKED ──answer──▶ SERVED        lost: any ──▶ IDLE        refused or left: any ──▶ ENDED
       ▲                                │
-      └──────────set_aside─────────────┘   (the reader's queue stays full where something else of the client could go on)
+      └──────────pause_now─────────────┘   (the reader's queue stays full where something else of the client could go on)
 
 Only in SERVED do messages count: what comes while ASKED belongs to an earlier asking, which is over.
 """
@@ -37,7 +37,7 @@ class Subscribing:
     def __init__(self, selector: str, choice: Choice, tracker: PositionTracker, queue: ItemQueue) -> None:
         self.selector, self.choice, self.tracker, self.queue = selector, choice, tracker, queue
         self.state = State.IDLE
-        self.is_aside = False  # left alone until its queue has room again
+        self.is_paused = False  # left alone until its queue has room again
         self.was_paused = False  # by its full queue, and not yet reported
         self.resumed_at = -PAUSE_MS  # after a pause
         self.resumes_at = 0  # not before, so that it is paused once a second at most
@@ -53,7 +53,7 @@ class Subscribing:
 
     def ask(self, id: int, node: str | None) -> Subscribe:
         """Ask this node to serve it from where it stands."""
-        self.state, self._asked_id, self.is_aside = State.ASKED, id, False
+        self.state, self._asked_id, self.is_paused = State.ASKED, id, False
         if not self.tracker.resume_point.can_be_asked:
             self._begin_anew()
         return Subscribe(id, self.selector, self.tracker.resume_point.for_node(node), self.choice)
@@ -124,13 +124,13 @@ class Subscribing:
         """Its queue stays full: let go of it until there is room; True when the server is to be told."""
         self.was_paused = self.was_paused or self.state is State.SERVED
         self.resumes_at = max(now, self.resumed_at + PAUSE_MS)
-        return self.set_aside()
+        return self.pause_now()
 
-    def set_aside(self) -> bool:
+    def pause_now(self) -> bool:
         """Let go of it; True when the server is to be told."""
         was_asked = self.is_asked
         if self.state is not State.ENDED:
-            self.state, self.is_aside = State.IDLE, True
+            self.state, self.is_paused = State.IDLE, True
         return was_asked
 
     def lost(self, reason: str) -> None:
@@ -140,12 +140,12 @@ class Subscribing:
         if self.state is State.SERVED:
             self._put(Status(self.selector, "disconnected", reason=reason))
         self.state = State.IDLE
-        self.is_aside = self.is_aside or self.queue.is_full
+        self.is_paused = self.is_paused or self.queue.is_full
 
     def end(self, error: GodwitError | None) -> None:
         if self.state is not State.ENDED:
             self.state, self.error = State.ENDED, error
-            self.is_aside = False  # an ended subscription never resumes, whatever still wakes its reader
+            self.is_paused = False  # an ended subscription never resumes, whatever still wakes its reader
             self.queue.let_go()
             self.wake()
 

@@ -124,7 +124,7 @@ class Subscription:
         core = self._subscribing
         while True:
             item = core.queue.take()
-            if core.is_aside and core.queue.has_room:
+            if core.is_paused and core.queue.has_room:
                 self._session.take_up(core, now_ms())
                 self._connection.wake()
             elif self._session.liveness.is_held:

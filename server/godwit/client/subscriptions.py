@@ -80,7 +80,7 @@ class Subscriptions:
         """Those that were paused and have room again."""
         if not self.paused:
             return []
-        self.paused = {each for each in self.paused if each.is_aside}
+        self.paused = {each for each in self.paused if each.is_paused}
         return [each for each in self.paused if each.queue.has_room and now >= each.resumes_at]
 
     def behind(self) -> set[Subscribing]:
@@ -95,20 +95,20 @@ class Subscriptions:
 
     def to_ask(self) -> list[Subscribing]:
         """Those that a new connection is to be asked for."""
-        return [each for each in self._table.values() if not each.is_aside]
+        return [each for each in self._table.values() if not each.is_paused]
 
     def to_ask_again(self, now: int) -> list[Subscribing]:
         """Those that were put off for long enough."""
         due = [subscribing for at, subscribing in self._put_off if at <= now]
         self._put_off = [each for each in self._put_off if each[0] > now]
-        return [each for each in due if each.state is State.IDLE and not each.is_aside]
+        return [each for each in due if each.state is State.IDLE and not each.is_paused]
 
     def lost(self, reason: str) -> None:
         self._behind.clear()
         self._put_off.clear()
         for subscribing in self._table.values():
             subscribing.lost(reason)
-            if subscribing.is_aside:
+            if subscribing.is_paused:
                 self.paused.add(subscribing)
 
     def end(self, error: GodwitError | None) -> None:

@@ -97,7 +97,7 @@ def test_wherever_the_connection_breaks_each_message_comes_once_and_each_publish
             session.pause(core, now)
         elif step == "read":
             seen += taken(core)
-            if core.is_aside:
+            if core.is_paused:
                 now += 1_000
                 session.take_up(core, now)
     assert [each.content for each in seen] == [

@@ -30,7 +30,7 @@ def test_one_that_stays_unread_is_paused_once_a_second_and_says_on_resuming_what
     session.pause(core, 400)
     session.take_up(core, 400)
     session.tick(1_099)
-    assert core.is_aside
+    assert core.is_paused
     session.commands()
     session.tick(1_100)
     [again] = session.commands()

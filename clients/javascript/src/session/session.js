@@ -87,7 +87,7 @@ export class Session {
 
   /** @param {Subscribing} subscribing */
   unsubscribe(subscribing) {
-    if (this.subscriptions.remove(subscribing)) this.#leave(subscribing.setAside(), subscribing.selector);
+    if (this.subscriptions.remove(subscribing)) this.#leave(subscribing.pauseNow(), subscribing.selector);
     subscribing.end(null);
   }
 

@@ -2,7 +2,7 @@
 //
 //     idle ──ask──▶ asked ──answer──▶ served        lost: any ──▶ idle        refused or left: any ──▶ ended
 //      ▲                                │
-//      └──────────setAside──────────────┘   (the reader's queue stays full where something else of the client could go on)
+//      └──────────pauseNow──────────────┘   (the reader's queue stays full where something else of the client could go on)
 //
 // Only when served do messages count: what comes while asked belongs to an earlier asking, which is over.
 
@@ -25,7 +25,7 @@ const PAUSE_MS = 1_000; // between two pauses of one subscription, at least, whe
 export class Subscribing {
   /** @type {"idle" | "asked" | "served" | "ended"} */
   state = "idle";
-  isAside = false; // left alone until its queue has room again
+  isPaused = false; // left alone until its queue has room again
   wasPaused = false; // by its full queue, and not yet reported
   resumedAt = -Infinity; // after a pause
   resumesAt = -Infinity; // not before, so that it is paused once a second at most
@@ -61,7 +61,7 @@ export class Subscribing {
   ask(id, node) {
     this.state = "asked";
     this.#askedId = id;
-    this.isAside = false;
+    this.isPaused = false;
     if (!this.tracker.resumePoint.canBeAsked) this.#beginAnew();
     const resumePoint = this.tracker.resumePoint.forNode(node);
     return { verb: "subscribe", id, selector: this.selector, resumePoint, choice: this.choice };
@@ -150,7 +150,7 @@ export class Subscribing {
   pause(now) {
     this.wasPaused ||= this.state === "served";
     this.resumesAt = Math.max(now, this.resumedAt + PAUSE_MS);
-    return this.setAside();
+    return this.pauseNow();
   }
 
   /**
@@ -158,17 +158,17 @@ export class Subscribing {
    * @param {number} now
    */
   mayResume(now) {
-    if (!this.isAside || now < this.resumesAt) return false;
-    this.isAside = false;
+    if (!this.isPaused || now < this.resumesAt) return false;
+    this.isPaused = false;
     return true;
   }
 
   /** Let go of it; true when the server is to be told. */
-  setAside() {
+  pauseNow() {
     const wasAsked = this.isAsked;
     if (this.state !== "ended") {
       this.state = "idle";
-      this.isAside = true;
+      this.isPaused = true;
     }
     return wasAsked;
   }
@@ -181,7 +181,7 @@ export class Subscribing {
     if (this.state === "ended") return;
     if (this.state === "served") this.#put(new Status(this.selector, "disconnected", null, null, 0, reason));
     this.state = "idle";
-    this.isAside ||= this.queue.isFull;
+    this.isPaused ||= this.queue.isFull;
   }
 
   /** @param {GodwitError | null} error */
@@ -189,7 +189,7 @@ export class Subscribing {
     if (this.state === "ended") return;
     this.state = "ended";
     this.error = error;
-    this.isAside = false; // an ended subscription never resumes, whatever still wakes its reader
+    this.isPaused = false; // an ended subscription never resumes, whatever still wakes its reader
     this.queue.letGo();
     this.wake();
   }

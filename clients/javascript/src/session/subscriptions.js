@@ -112,7 +112,7 @@ export class Subscriptions {
    * @param {number} now
    */
   toResume(now) {
-    for (const each of this.paused) if (!each.isAside) this.paused.delete(each);
+    for (const each of this.paused) if (!each.isPaused) this.paused.delete(each);
     return [...this.paused].filter((each) => each.queue.hasRoom && now >= each.resumesAt);
   }
 
@@ -128,7 +128,7 @@ export class Subscriptions {
 
   /** Those that a new connection is to be asked for. */
   toAsk() {
-    return [...this.#table.values()].filter((each) => !each.isAside);
+    return [...this.#table.values()].filter((each) => !each.isPaused);
   }
 
   /**
@@ -138,7 +138,7 @@ export class Subscriptions {
   toAskAgain(now) {
     const due = this.#putOff.filter(({ at }) => at <= now).map(({ subscribing }) => subscribing);
     this.#putOff = this.#putOff.filter(({ at }) => at > now);
-    return due.filter((each) => each.state === "idle" && !each.isAside);
+    return due.filter((each) => each.state === "idle" && !each.isPaused);
   }
 
   /** @param {string} reason */
@@ -147,7 +147,7 @@ export class Subscriptions {
     this.#putOff = [];
     for (const subscribing of this.#table.values()) {
       subscribing.lost(reason);
-      if (subscribing.isAside) this.paused.add(subscribing);
+      if (subscribing.isPaused) this.paused.add(subscribing);
     }
   }
 

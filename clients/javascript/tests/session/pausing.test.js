@@ -42,7 +42,7 @@ test("one that stays unread is paused once a second, and says on resuming what m
   session.pause(core, 400);
   session.takeUp(core, 400);
   session.tick(1_099);
-  assert.equal(core.isAside, true);
+  assert.equal(core.isPaused, true);
   session.commands();
   session.tick(1_100);
   const [ask] = session.commands();

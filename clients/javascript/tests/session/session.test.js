@@ -83,7 +83,7 @@ test("wherever the connection breaks each message comes once and each publish co
           session.opened(now, null);
         } else if (step === "read") {
           seen.push(...taken(core));
-          if (core.isAside) session.takeUp(core, (now += 1_000));
+          if (core.isPaused) session.takeUp(core, (now += 1_000));
         }
       }
       const wanted = node.feed.filter(({ subject }) => selector !== "/a/1" || subject === selector);
