@@ -7,10 +7,10 @@
         async for message in client.subscribe("/greetings/**"):
             print(message.subject, message.position, message.json())
 
-Nothing is lost by a broken connection: the client comes back by itself, goes on where each subscription stood, and
-sends unanswered publishes again as the same messages. What cannot be had any more is told: `subscription.items()`
-yields a Gap in its place among the messages. A reader that is slow is not drowned: the client stops reading, and the
-server's log waits.
+If the connection breaks, the client reconnects, resumes each subscription at its position, and repeats publishes that
+have no answer. The node recognizes a repeated publish. For messages that are no longer available, `subscription.items()`
+yields a Gap between the messages. If the program reads slowly, the client stops reading, and the messages wait in the
+node's log.
 """
 
 from ..errors import (

@@ -23,7 +23,7 @@ POSITION_END = 1 << 64
 
 
 def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
-    """A text that UTF-8 can hold, not empty."""
+    """Check that `value` is text that is not empty and can be encoded as UTF-8."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {shown(value)}: expected str")
     try:
@@ -37,7 +37,9 @@ def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
 
 
 def check_token(value: object) -> None:
-    """Printable ASCII without blanks around it, as an Authorization header holds it. The error never shows the value, a secret."""
+    """Check that a token is printable ASCII without blanks around it, as an Authorization header needs. The error does not
+    show the value.
+    """
     if not isinstance(value, str):
         raise TypeError(f"token is a value of type {type(value).__name__}: expected str")
     if not value:
@@ -56,7 +58,7 @@ def check_flag(name: str, value: object) -> None:
 
 
 def fields_of(fields: object) -> Fields:
-    """Fields of a publish: names with str, bytes, or None where the message removes the field."""
+    """Check the fields of a publish: names with str or bytes; None removes the field from the snapshot."""
     if fields is None:
         return {}
     if not isinstance(fields, Mapping):
@@ -71,7 +73,7 @@ def fields_of(fields: object) -> Fields:
 
 
 def check_function(name: str, value: object) -> None:
-    """One that is called and not awaited."""
+    """Check that it can be called and is not a coroutine."""
     if not callable(value) or inspect.iscoroutinefunction(value):
         raise TypeError(f"{name} is {shown(value)}: expected a function that is not async")
 
@@ -82,7 +84,7 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
 
 
 def check_count(name: str, value: object, least: int) -> None:
-    """A whole number; True and False are none."""
+    """Check that it is an integer within its bounds; True and False are refused."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} is {shown(value)}: expected a whole number from {least} up")
     if value < least or value > COUNT_MAX:
@@ -90,7 +92,7 @@ def check_count(name: str, value: object, least: int) -> None:
 
 
 def seconds_of(name: str, value: object) -> float | None:
-    """A time in milliseconds as seconds; None: so long that it never ends."""
+    """A time in milliseconds as seconds; None for one so long that it never ends."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name} is {shown(value)}: expected a number of milliseconds")
     if not value >= 0:  # NaN too
@@ -99,7 +101,7 @@ def seconds_of(name: str, value: object) -> float | None:
 
 
 def resume_point_of(selector: str, after: object) -> ResumePoint | None:
-    """What `after` of a subscribe says: a stand, a position of the selector, or positions by subject."""
+    """The resume point from `after` of a subscribe: a resume point, a position of the selector, or positions by subject."""
     if after is None:
         return None
     if isinstance(after, ResumePoint):
@@ -122,7 +124,7 @@ def resume_point_of(selector: str, after: object) -> ResumePoint | None:
 
 
 def _check_positions(after: object) -> None:
-    """Its classes are public, and hold whatever they are made with."""
+    """Check the types of a resume point's fields, because anybody can construct one."""
     if not isinstance(after, Mapping):
         raise TypeError(f"after.after is {shown(after)}: expected a mapping of subject to Position")
     for subject, position in after.items():
@@ -133,7 +135,7 @@ def _check_positions(after: object) -> None:
 
 
 def check_named_subject(name: str, subject: str) -> str:
-    """The subject itself; raises SubjectInvalid, which names the argument."""
+    """Check the subject; raises SubjectInvalid, which names the argument."""
     try:
         return check_subject(subject)
     except SubjectInvalid as error:

@@ -1,8 +1,9 @@
-"""How long to wait before connecting again: full jitter, or the server's own wish; and what else its reason says.
+"""How long to wait before the next connection: full jitter, or the time that the server asked for.
 
-The first try comes within `first_ms`; the bound doubles with each failure up to `max_ms`. Waits are drawn from
-the whole range, so that clients cut together do not come back together. Randomness is given by the caller. A client
-that its server's frames keep breaking does not connect a third time: what cannot be received would come again each time.
+The first try follows within `first_ms`; the bound doubles with each failure up to `max_ms`. A wait is random between 0
+and the bound, so that clients which lost their connections together do not reconnect together. The caller passes the
+random number. If frames of the server break two connections in a row, the client ends: the same frame would break each
+further one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ HELD_MS = 60_000  # a connection that held so long before a frame broke it makes
 
 
 def reconnect_wait_ms(failures: int, random: float, first_ms: int, max_ms: int) -> int:
-    """The wait before the next try, after so many failures since the last good connection."""
+    """The wait in milliseconds before the next try, after `failures` failures since the last good connection."""
     return int(random * min(max_ms, first_ms << min(failures, DOUBLINGS_MAX)))
 
 
@@ -34,7 +35,7 @@ def wish_of(reason: str) -> int | None:
 
 
 def words_of(code: int | None, reason: str) -> str:
-    """A close reason for people: the server's own is a JSON object with a name, and a sentence where that is more than its code's."""
+    """A close reason as text. The node sends a JSON object with a name and sometimes a sentence; other reasons are returned unchanged."""
     if not reason and code is not None:
         return f"the server closed the connection ({code})"
     try:
@@ -59,28 +60,27 @@ class Backoff:
         self._wish_ms: int | None = None
 
     def lost(self, served_ms: int | None, wish_ms: int | None) -> None:
-        """A connection ended after it was served for so long (None: it never was), or could not be made."""
+        """A connection ended after it was served for `served_ms` (None: it never was), or could not be opened."""
         has_held = served_ms is not None and served_ms >= self._first_ms
         self._failures = 0 if has_held else self._failures + 1
         self._wish_ms = wish_ms
 
     def wait_ms(self, random: float) -> int:
-        """How long to stay away, by a random number in [0, 1)."""
+        """The wait in milliseconds, from a random number in [0, 1)."""
         if self._wish_ms is not None:
             return self._wish_ms
         return reconnect_wait_ms(max(self._failures - 1, 0), random, self._first_ms, self._max_ms)
 
 
 class Faults:
-    """Whether the last connection that was served broke by a frame as well."""
+    """Whether the last connection that was served broke because of a frame."""
 
     def __init__(self) -> None:
         self._has_broken = self._was_misread = False
 
     def lost(self, fault: str | None, served_ms: int | None) -> ClientError | None:
-        """A connection ended, by a frame (`fault`, a sentence) or otherwise; returns what ends the client, if it does.
-
-        `served_ms` is None where it never was served, or could not be made: without a fault that tells nothing.
+        """A connection ended, because of a frame (`fault`, a sentence) or otherwise. Returns the error that ends the client,
+        or None. `served_ms` is None if the connection was never served; without a fault that changes nothing.
         """
         if fault is None and served_ms is None:
             return None
@@ -91,9 +91,8 @@ class Faults:
         return ClientError(f"{fault}, twice in a row; the client does not connect a third time")
 
     def is_first_misread(self, is_misread: bool, was_served: bool) -> bool:
-        """A connection ended: whether the server could not read one of its frames, and could read all of the connection before.
-
-        Then the client reconnects at once; what is misread again waits like any other failure.
+        """Whether the server could not read a frame of this connection, and read all of the one before. Then the client
+        reconnects at once. After a second such failure it waits as after any other.
         """
         is_first = is_misread and not self._was_misread
         if was_served:

@@ -1,6 +1,7 @@
-"""The client: start reading here. It builds the parts, keeps them connected, and gives them plain names.
+"""The client: start reading here.
 
-What the protocol means is the session's (pure); the socket is the connection's; this file only joins them.
+It builds the parts, keeps them connected, and offers the public methods. The session (without I/O) knows the protocol;
+the connection owns the socket.
 """
 
 from __future__ import annotations
@@ -348,7 +349,9 @@ class Client:
         self._requests = None  # refused or ended: a later request asks anew
 
     async def _keep_positions(self, saved: SavedPositions) -> None:
-        """Save them, and keep the lease; without it the client ends, because another process goes on from there."""
+        """Save positions regularly and renew the lease. Without the lease the client ends, because another process has taken
+        over the file.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(saved.save_every(self._settings.positions_save_ms / 1000))
@@ -358,7 +361,9 @@ class Client:
             self._connection.wake()
 
     async def _run(self) -> None:
-        """Our own mistake ends the client and whoever waits for it, with a word; it is never silent."""
+        """Keep the client connected. An unexpected error in the client itself ends it and every call that waits for it, with
+        a log entry.
+        """
         try:
             await self._stay_connected()
         except Exception as error:

@@ -1,8 +1,8 @@
-"""One WebSocket from its opening to its end: bytes in to the session, commands out, the clock looked at.
+"""One WebSocket from open to close: passes frames to the session, sends its commands, and calls its clock.
 
-Three tasks share it: one reads, one writes, one watches the time; the first to end ends the connection. While a
-reader's queue is full nothing is read. After 100 ms, where another subscription, watch, request or publish could go on,
-that subscription is paused: it is unsubscribed, and subscribed again from its position later.
+Three tasks share it: one reads, one writes, one checks the time. When one ends, the connection ends. While the queue of a
+subscription is full, nothing is read. If that lasts 100 ms and another subscription, watch, request or publish waits for
+data, the full subscription is paused: the client unsubscribes it, and later subscribes again from its position.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ def now_ms() -> int:
 
 
 def make_tls(ca_file: str | Path | None) -> ssl.SSLContext | None:
-    """A context that checks the node's certificate and name against the file alone; None: this machine's authorities.
-
-    Raises OSError where the file cannot be read, ssl.SSLError where it holds no certificate.
+    """A TLS context that trusts only the authorities in the file; with None those of this machine. Raises OSError if the
+    file cannot be read, ssl.SSLError if it contains no certificate.
     """
     if ca_file is None:
         return None
@@ -79,7 +78,7 @@ def make_tls(ca_file: str | Path | None) -> ssl.SSLContext | None:
 
 
 def refusal_of(response: Response) -> str:
-    """Why a server did not take a WebSocket up: its own sentence, where the answer holds one."""
+    """Why a server refused the WebSocket: the sentence in its answer, if there is one."""
     try:
         problem: Any = json.loads(response.body or b"")
         words = [problem[name] for name in ("title", "detail") if isinstance(problem.get(name), str)]
@@ -89,14 +88,14 @@ def refusal_of(response: Response) -> str:
 
 
 class _Connect(connect):
-    """Follows no redirect: the token is meant for the servers of the list alone."""
+    """Follows no redirect: the token may only be sent to the configured servers."""
 
     def process_redirect(self, exc: Exception) -> Exception:
         return exc
 
 
 class Connection:
-    """Carries a session over one socket at a time; `wake` and `took` are how the user's side stirs it."""
+    """Carries a session over one socket at a time. User calls report with `wake` and `took`."""
 
     def __init__(
         self, session: Session, encoding: Callable[[], Encoding], token: TokenSource, tls: ssl.SSLContext | None
@@ -111,13 +110,13 @@ class Connection:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
-        """The client belongs to the event loop that runs now. Raises ClientError for one that has begun before."""
+        """Bind the client to the running event loop. Raises ClientError if it was started before."""
         if self._loop is not None:
             raise ClientError("the client has begun before: make another one for each `async with`")
         self._loop = asyncio.get_running_loop()
 
     def check_loop(self) -> None:
-        """Raises ClientError in another thread or event loop: there nothing would wake this one."""
+        """Raises ClientError in another thread or event loop: calls from there would not wake this one."""
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -129,16 +128,16 @@ class Connection:
             )
 
     def wake(self) -> None:
-        """The session may have something to send."""
+        """The session may have commands to send."""
         self._out.set()
         self._moved.set()
 
     def took(self) -> None:
-        """A reader took from its queue."""
+        """A reader took an item from its queue."""
         self._moved.set()
 
     async def live(self, url: str) -> Loss:
-        """Open, carry, and end one connection; always returns how it ended."""
+        """Open one connection, use it, and close it. Always returns how it ended."""
         settings = self._session.settings
         self._encoding = self._new_encoding()
         try:
@@ -198,7 +197,7 @@ class Connection:
             await asyncio.gather(*ending, return_exceptions=True)
 
     def _fault_of(self, sent: Close) -> str:
-        """Why this side closed, in words."""
+        """Why this side closed the connection, as a sentence."""
         if sent.code == CloseCode.MESSAGE_TOO_BIG:
             return (
                 f"the server sent a frame of more than {self._session.settings.frame_bytes_max} bytes (frame_bytes_max)"
@@ -234,7 +233,7 @@ class Connection:
         session.liveness.hold(now_ms(), False)
 
     def _pause(self, behind: set[Subscribing]) -> None:
-        """Warns at most once a minute: a reader that stays away makes many pauses."""
+        """Pause a subscription. Logs a warning at most once a minute, because a slow reader causes many pauses."""
         for subscribing in behind:
             self._session.pause(subscribing, now_ms())
         self._out.set()
@@ -285,9 +284,8 @@ class Connection:
 
 
 async def _close(socket: ClientConnection, code: int = 1000, reason: str = "") -> None:
-    """End the socket, whatever its state: one that broke in the middle of a large frame fails while it is closed.
-
-    The peer's last word stands behind what it has sent before, which is read on and dropped.
+    """Close the socket in any state; closing can fail if the connection broke within a large frame. The server's close frame
+    comes after the data sent before it, which is read and dropped.
     """
     reading = asyncio.create_task(_read_on(socket))
     try:
@@ -311,7 +309,7 @@ def _abort(socket: ClientConnection) -> None:
 
 
 def _batches(commands: list[Command]) -> list[list[Command]]:
-    """Commands that go together in one frame, bounded by number and by bytes."""
+    """Groups of commands for one frame, bounded by number and by bytes."""
     batches: list[list[Command]] = []
     size = BATCH_BYTES_MAX
     was_alone = False
@@ -328,7 +326,7 @@ def _batches(commands: list[Command]) -> list[list[Command]]:
 
 
 def _size_of(command: Command) -> int:
-    """About how long it is: what a user gives, and the positions that a subscription resumes from."""
+    """The approximate bytes of a command: the values that the program passed, and the positions to resume from."""
     if isinstance(command, Publish):
         return len(command.draft.content) + command.draft.fields_bytes
     if isinstance(command, Subscribe):

@@ -1,8 +1,8 @@
-"""The items of one subscription between the wire and its reader.
+"""The received items of one subscription that wait for the program.
 
-Bounded by items and by bytes: then it is full, and nothing more is read for it, so that the server's log is the queue.
-Resume tokens and statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item
-counts as handled when the next one is asked for.
+Bounded by items and by bytes. When it is full, the client reads nothing more for it, and messages wait in the node's log.
+A resume token or status replaces an earlier one, so that these do not accumulate. The queue keeps the reader's resume
+point: an item counts as handled when the next one is requested.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Entry: TypeAlias = Item | Marked
 
 
 class Budget:
-    """The bytes that all queues of one client hold, and how many they may."""
+    """The bytes that all queues of one client hold, and their limit."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -32,7 +32,7 @@ class Budget:
 
 
 class ItemQueue:
-    """First in, first out; `handled` is the reader's stand."""
+    """First in, first out; `handled` is the reader's resume point."""
 
     def __init__(
         self, items_max: int, handled: PositionTracker, bytes_max: int = 1 << 62, budget: Budget | None = None
@@ -55,11 +55,11 @@ class ItemQueue:
 
     @property
     def has_room(self) -> bool:
-        """Room enough to begin again: half of it."""
+        """Whether at least half of the queue is free."""
         return len(self._entries) * 2 <= self._items_max and self._bytes * 2 <= self._bytes_max and not self.is_full
 
     def put(self, entry: Entry) -> None:
-        """Append; the caller looks at `is_full` and stops reading (what one frame brought may exceed the limit)."""
+        """Append an item. The caller checks `is_full` and stops reading; the items of one frame may exceed the limit."""
         entries = self._entries
         if type(entry) is Message:
             size = entry.size
@@ -76,7 +76,7 @@ class ItemQueue:
         entries.append(entry)
 
     def take(self) -> Item | None:
-        """The next item, or None when there is none now. The one before it is handled by this."""
+        """The next item, or None if there is none now. The item before it becomes handled."""
         self.finish()
         entries = self._entries
         while entries:
@@ -92,12 +92,12 @@ class ItemQueue:
         return None
 
     def let_go(self) -> None:
-        """Its user has left it: what it holds no longer counts for the others."""
+        """The program has closed it: its bytes no longer count for the other subscriptions."""
         self._budget.bytes -= self._bytes
         self._budget = Budget(1 << 62)
 
     def finish(self) -> None:
-        """The item in hand has been handled."""
+        """Mark the item that was taken last as handled."""
         entry, self._in_hand = self._in_hand, None
         if entry is None:
             return
@@ -112,5 +112,5 @@ class ItemQueue:
 
 
 def _places(status: Status) -> bool:
-    """Whether a reader who has seen this stands where it says: not where a gap or messages that follow say it."""
+    """Whether a status moves the resume point. It does not if a gap or messages that follow it do."""
     return status.outcome is not Outcome.RESYNC and status.count is not None

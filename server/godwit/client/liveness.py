@@ -1,4 +1,4 @@
-"""Whether the server is there: anything received says so; after silence a ping is due, then it is dead."""
+"""Checks whether the server is alive: after silence a ping is due, and without an answer the connection is closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Health(Enum):
 
 
 class Liveness:
-    """Times are given; nothing here looks at a clock."""
+    """The caller passes all times; this class reads no clock."""
 
     def __init__(self, ping_interval_ms: int, answer_timeout_ms: int) -> None:
         self.ping_interval_ms = ping_interval_ms
@@ -23,7 +23,7 @@ class Liveness:
 
     @property
     def shortest_ms(self) -> int:
-        """The shortest time that is watched here."""
+        """The shortest timeout in use, in milliseconds."""
         return min(self.ping_interval_ms, self._answer_timeout_ms)
 
     def received(self, now: int) -> None:
@@ -31,7 +31,7 @@ class Liveness:
         self._pinged_at = None
 
     def hold(self, now: int, is_held: bool) -> None:
-        """By this side's own wish nothing is read from now on, or something again: silence in between says nothing."""
+        """Stop or resume reading on this side. Silence while nothing is read does not count."""
         self.is_held = is_held
         self.received(now)
 

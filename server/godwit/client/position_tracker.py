@@ -1,8 +1,8 @@
-"""Where one subscription stands, and what that makes of the next message.
+"""The position of one subscription, and how the next message compares to it.
 
-A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the
-stand. Snapshots and gaps place it. A pattern also keeps the server's last resume token: resuming needs positions only for
-what came after it, the rest is kept (within a limit) so that another node can be told exactly.
+A message at or before the position is a duplicate. One whose `after` lies beyond it shows that messages are missing. Any
+other advances the position. Snapshots and gaps set it. A pattern also keeps the node's last resume token: resuming there
+needs only the positions after it. Earlier positions are kept, within a limit, to resume exactly on another node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Verdict(Enum):
 
 
 class PositionTracker:
-    """The stand of one subscription while it is served."""
+    """The position of one subscription while it is served."""
 
     def __init__(
         self, selector: str, is_pattern: bool, subjects_max: int, resume_point: ResumePoint | None = None
@@ -47,8 +47,8 @@ class PositionTracker:
 
     @property
     def resume_point(self) -> ResumePoint:
-        """What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: then only
-        the resume token, and what came after it.
+        """The resume point. If positions of some subjects were dropped, the map alone would hide what was missed on them:
+        then it is the resume token, and the positions after it.
         """
         whole = ResumePoint(dict(self._positions), self._resume_token, self._node, len(self._since_resume_token))
         if self.is_pattern and not self._is_whole and self._resume_token is not None:
@@ -56,8 +56,9 @@ class PositionTracker:
         return whole
 
     def joined(self, at: Position | None, count: int) -> None:
-        """A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
-        resume token. The join before it is over, whatever it still owed; `at` is None where a gap is to say where this one begins.
+        """The node answered a join: `count` messages follow up to `at`, on one subject; a pattern's join ends with its
+        resume token. The join before it is over, whatever it still owed; `at` is None where a gap is to say where this
+        one begins.
         """
         self._join = None
         self._orders.clear()
@@ -66,11 +67,11 @@ class PositionTracker:
             self._end_join()
 
     def order(self, subject: str, epochs: tuple[int, ...]) -> None:
-        """The server names the order of a subject's epochs, before it sends something of an earlier one than the present."""
+        """The node reports the order of a subject's epochs before it sends a message of an earlier epoch."""
         self._orders[subject] = epochs
 
     def _is_passed(self, subject: str, at: Position, resume_point: Position) -> bool:
-        """Whether it lies at or before the stand, in the same epoch or in an earlier one."""
+        """Whether a position is at or before the current one, in the same epoch or in an earlier one."""
         if at.epoch == resume_point.epoch:
             return at.is_at_or_before(resume_point)
         order = self._orders.get(subject, ())
@@ -81,7 +82,7 @@ class PositionTracker:
         )
 
     def judge(self, message: Message) -> Verdict:
-        """Decide what a message is, and stand at it unless it is a repeat."""
+        """Classify a message, and advance to it unless it is a duplicate."""
         at = message.position
         if at is None:
             return Verdict.NEW
@@ -108,16 +109,17 @@ class PositionTracker:
         return verdict
 
     def note(self, message: Message) -> None:
-        """Stand at a message that was judged elsewhere."""
+        """Advance to a message that was classified elsewhere."""
         if message.position is not None:
             self._place(message.subject, message.position)
             if self._join is not None:
                 self._count_join()
 
     def refine(self, gap: Gap) -> Gap | None:
-        """What of a gap is this client's own; None when it has seen all of it (2.2).
+        """The part of a gap that this client has not received; None if it has received everything (2.2).
 
-        A server that was given a resume token knows the stand at the resume token only, and this client may have come further since.
+        A node that received a resume token knows only the position of that token; the client may have received more
+        since.
         """
         resume_point = self._positions.get(gap.subject)
         if resume_point is None or gap.position is None or gap.reason is GapReason.AHEAD:
@@ -136,7 +138,7 @@ class PositionTracker:
         return replace(gap, after=resume_point, missed=None if gap.missed is None else max(0, gap.missed - further))
 
     def place(self, gap: Gap) -> None:
-        """A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew."""
+        """Set the position that a gap names. A gap of a whole pattern clears all subjects: messages after it begin a new state."""
         self.moves += 1
         if self.is_pattern and gap.subject == self.selector:
             self._positions.clear()

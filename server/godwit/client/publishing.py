@@ -1,8 +1,8 @@
-"""The publishes of one client: waiting, on the wire, answered.
+"""The publishes of one client: waiting, sent, answered.
 
-Everything not yet answered is held here, in the order it was given, within two limits. After a loss what was on the
-wire goes first again under its old number, or key, so that the server takes each once; a publish without either cannot
-be sent twice, so it fails. Numbers are given when a publish is first sent.
+Publishes without an answer are kept here in order, within two limits. After a lost connection, those that were sent are
+sent again first, with the same number or key, so that the node accepts each once. A publish without either cannot be sent
+twice, so it fails. A publish gets its number when it is first sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENTRY_BYTES = 200  # what one waiting publish costs beside its content
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """One publish until it is answered; `settle` is called exactly once, unless it was given up."""
+    """One publish until it is answered. `settle` is called exactly once, unless the caller gave up waiting."""
 
     draft: Draft
     size: int
@@ -42,7 +42,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame as it was sent: its size in bytes, and the ids of its publishes."""
+    """One sent frame: its size in bytes, and the ids of its publishes."""
 
     size: int
     ids: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class Frame:
 
 
 class Numbering:
-    """The numbers of one client's publishes, by which the server knows one that is sent again (protocol.md, 4.16)."""
+    """The numbers of one client's publishes, by which the node recognizes a repeated one (protocol.md, 4.16)."""
 
     def __init__(self, publisher: str = "") -> None:
         self.publisher = publisher  # of this client object alone; empty: nothing is numbered
@@ -68,7 +68,7 @@ class Numbering:
         return number
 
     def settle(self, number: int | None) -> None:
-        """This number is not sent any more."""
+        """This number will not be sent again."""
         if number is not None:
             self._open.discard(number)
 
@@ -80,13 +80,13 @@ class Numbering:
         return self._given[0] if self._given else self.next
 
     def key(self) -> str:
-        """An idempotency key, where the server has no room for another publisher, and for standard messages."""
+        """An idempotency key, used if the node has no room for another numbered publisher, and for at-most-once messages."""
         self._keys += 1
         return f"{self.publisher[:16]}.{self._keys:x}"
 
 
 class PublishQueue:
-    """Publishes in order: first those on the wire, then those waiting."""
+    """Publishes in order: first the sent ones, then the waiting ones."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class PublishQueue:
         return self._held_from is None or any(not each.is_given_up and self._is_earlier(each) for each in self._waiting)
 
     def add(self, draft: Draft, settle: Settle, *, is_numbered: bool = False) -> Pending:
-        """Queue a draft; raises PublishQueueFull at a limit, having kept nothing."""
+        """Queue a publish; raises PublishQueueFull at a limit, without changes."""
         size = ENTRY_BYTES + len(draft.content) + draft.fields_bytes
         if len(self) >= self._count_max:
             raise PublishQueueFull("publish_queue_max", self._count_max)
@@ -138,7 +138,7 @@ class PublishQueue:
         return pending
 
     def give_up(self, pending: Pending) -> None:
-        """Nobody waits for this one any more. One that is not sent yet frees its place at once and is never sent."""
+        """The caller no longer waits. A publish that is not sent yet is removed and never sent."""
         if pending.is_given_up or pending.is_finished:
             return
         pending.is_given_up = True
@@ -150,7 +150,7 @@ class PublishQueue:
             self._put_back([])
 
     def send(self, take_id: Callable[[], int]) -> list[Publish]:
-        """Those that may go on the wire now, each with an id."""
+        """The publishes that may be sent now, each with an id."""
         commands = []
         while self._waiting and len(self._in_flight) < self._in_flight_max and self._is_earlier(self._waiting[0]):
             if self._alone and not self._waiting[0].is_alone:
@@ -173,7 +173,7 @@ class PublishQueue:
         return commands
 
     def _can_identify(self, pending: Pending) -> bool:
-        """Give it a number, or a key where the server has no room for numbers. False: it failed."""
+        """Give a publish its number, or a key if the node has no room for numbers. False: it failed."""
         if self._numbering.is_known:
             if pending.number is None:
                 pending.number = self._numbering.take()
@@ -201,7 +201,7 @@ class PublishQueue:
             self.answer(id, AnswerLost(pending.draft.subject))
 
     def answer(self, id: int, outcome: Published | GodwitError) -> bool:
-        """Settle the publish with this id; False when it is none of ours."""
+        """Settle the publish with this id; False if the id is unknown."""
         pending = self._in_flight.pop(id, None)
         self._alone.discard(id)
         if pending is None:
@@ -210,7 +210,7 @@ class PublishQueue:
         return True
 
     def refuse_too_big(self, frame: Frame) -> None:
-        """The server refused a frame for its size. The publish that was alone in it fails; several go one by one next."""
+        """The node refused a frame because of its size. A publish alone in it fails; several are sent one by one next."""
         sent = [self._in_flight[id] for id in frame.ids if id in self._in_flight]
         if len(frame.ids) == 1 and not frame.is_mixed and sent:
             self.answer(frame.ids[0], _too_big(sent[0].draft, frame.size))
@@ -218,9 +218,8 @@ class PublishQueue:
             pending.is_alone = True
 
     def send_alone(self) -> bool:
-        """The server could not read a frame, nobody knows which: each publish without an answer goes in one of its own next.
-
-        False: each was alone already, so none of them is to blame.
+        """The node could not read a frame, and it is unknown which. Each publish without an answer is sent in a frame of its
+        own next. False if each was alone already.
         """
         mixed = [pending for pending in self._in_flight.values() if not pending.is_alone]
         for pending in mixed:
@@ -228,7 +227,7 @@ class PublishQueue:
         return bool(mixed)
 
     def put_back(self, id: int) -> None:
-        """The server did not take this one and will not now: it waits again, in its old place."""
+        """The node did not accept this publish now: it waits again, at its old place in the order."""
         pending = self._in_flight.pop(id, None)
         self._alone.discard(id)
         if pending is not None:
@@ -238,7 +237,7 @@ class PublishQueue:
             self._put_back([pending])
 
     def lost(self) -> None:
-        """The connection went: what was on the wire waits again, ahead of the rest."""
+        """The connection was lost: sent publishes wait again, before the others."""
         again = list(self._in_flight.values())
         self._in_flight.clear()
         self._alone.clear()
@@ -248,7 +247,7 @@ class PublishQueue:
         self._put_back([pending for pending in again if _is_identified(pending)])
 
     def hold_later(self) -> None:
-        """Only what was given until now is sent, until `release_later`."""
+        """Send only the publishes queued until now, until `release_later` is called."""
         self._held_from = self._order + 1
 
     def release_later(self) -> None:
@@ -256,13 +255,13 @@ class PublishQueue:
 
     @property
     def has_earlier(self) -> bool:
-        """Something that was given before `hold_later` has no answer."""
+        """Whether a publish queued before `hold_later` has no answer."""
         return any(map(self._is_earlier, self._in_flight.values())) or any(
             not each.is_given_up and self._is_earlier(each) for each in self._waiting
         )
 
     def fail_earlier(self) -> None:
-        """What was given before `hold_later` is not sent any more."""
+        """Fail the publishes queued before `hold_later`."""
         for id, pending in list(self._in_flight.items()):
             if self._is_earlier(pending):
                 self.answer(id, AnswerLost(pending.draft.subject))
@@ -275,7 +274,7 @@ class PublishQueue:
         return self._held_from is None or pending.order < self._held_from
 
     def close(self, error: GodwitError) -> None:
-        """Nothing more will be sent: fail whatever has no answer."""
+        """Fail every publish without an answer, because nothing more will be sent."""
         remaining = [*self._in_flight.values(), *self._waiting]
         self._in_flight.clear()
         self._waiting.clear()
@@ -301,32 +300,31 @@ class PublishQueue:
 
 
 def _is_identified(pending: Pending) -> bool:
-    """The server can tell whether it took this one before."""
+    """Whether the node can tell that it accepted this publish before."""
     return pending.draft.key is not None or pending.number is not None
 
 
 class SentFrames:
-    """Which frame it was, when a server closes because one was too big: the largest that was sent on this connection.
-
-    A publish that was alone in it is refused. Several go one by one on the next connection. A command that is no publish
-    ends the client, because it would be refused again without end.
+    """The largest frame sent on this connection, in case the node closes because a frame was too large. A publish alone in
+    it is refused; several are sent one by one on the next connection. If it held another command, the client ends,
+    because the node would refuse it every time.
     """
 
     def __init__(self) -> None:
         self._largest = Frame(0)
 
     def clear(self) -> None:
-        """A new connection."""
+        """A new connection begins."""
         self._largest = Frame(0)
 
     def sent(self, batch: list[Command], size: int) -> None:
-        """These commands went out as one frame of so many bytes."""
+        """These commands were sent as one frame of this many bytes."""
         if size > self._largest.size:
             ids = tuple(command.id for command in batch if isinstance(command, Publish))
             self._largest = Frame(size, ids, len(batch) > 1)
 
     def refused(self, publishes: PublishQueue) -> SessionClosed | None:
-        """The server refused the largest for its size; returns what ends the client, if it does."""
+        """The node refused the largest frame for its size. Returns the error that ends the client, or None."""
         frame = self._largest
         if frame.ids:
             publishes.refuse_too_big(frame)

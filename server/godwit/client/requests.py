@@ -1,8 +1,7 @@
-"""Requests: a publish that names a subject of this client's own for the reply.
+"""Requests: publishes that name a private subject of this client for the reply.
 
-All replies of one client come by one wildcard subscription. It asks for the last kept message of each of its
-subjects, so that a reply is not lost when the connection goes before the subscription has been marked for the first
-time.
+One pattern subscription receives all replies of a client. It requests the last kept message of each subject, so that a
+reply is not missed if the connection is lost before the first resume token.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .subscription import Subscription
 
 
 class Requests:
-    """Who waits for which reply."""
+    """The requests that wait for a reply."""
 
     def __init__(self) -> None:
         self._prefix = f"/reply/{secrets.token_hex(16)}"
@@ -28,7 +27,7 @@ class Requests:
         return f"{self._prefix}/*"
 
     def expect(self) -> tuple[str, asyncio.Future[Message]]:
-        """A fresh reply subject, and what becomes of it."""
+        """A new reply subject, and the future of its reply."""
         self._count += 1
         subject = f"{self._prefix}/{self._count}"
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -37,7 +36,7 @@ class Requests:
         return subject, future
 
     async def listen(self, replies: Subscription) -> None:
-        """Hand out replies until the subscription ends; then whoever still waits gets its error."""
+        """Pass on replies until the subscription ends; then the waiting requests fail with its error."""
         try:
             async for message in replies:
                 future = self._waiting.get(message.subject)

@@ -1,4 +1,4 @@
-"""A stand: where a subscription can be taken up again, by this client or by a later one."""
+"""A resume point: where this client, or a later one, can continue a subscription."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ResumePoint:
         return dict(islice(self.after.items(), len(self.after) - self.recent, None))
 
     def for_node(self, node: str | None) -> ResumePoint:
-        """The resume point to send to this node. The node that gave the resume token gets the token and the positions after it: without
-        these it would repeat messages, or no longer have them. Another node gets all positions, or the resume token if some were
-        forgotten: its gap then says what is missing. If nobody named the node that gave the token, both are sent.
+        """The resume point to send to this node. The node that gave the resume token gets the token and the positions after
+        it: without these it would repeat messages, or no longer have them. Another node gets all positions, or the resume
+        token if some were dropped: it then answers with a gap. If the node that gave the token is unknown, both are sent.
         """
         if self.since is None:
             return self

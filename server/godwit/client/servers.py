@@ -1,7 +1,7 @@
 """Which server to try next.
 
-Servers have weights. Each round tries every one of them once, drawn by weight among those not yet tried; weight 0 is
-a reserve, drawn when no weighted one is left. Randomness is given by the caller.
+Servers have weights. Each round tries every server once, chosen at random by weight among those not tried yet. Servers of
+weight 0 are tried last. The caller passes the random number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WEIGHT_MAX = 1e9
 
 
 class ServerList:
-    """The addresses a client may use."""
+    """The addresses of the servers of a client."""
 
     def __init__(self, servers: str | Sequence[str | tuple[str, float]]) -> None:
         if not isinstance(servers, str | Sequence):
@@ -58,7 +58,7 @@ class ServerList:
 
 
 def shown_address(url: str) -> str:
-    """An address as it is shown and logged: a user, a password and a query may be secret."""
+    """An address for display and logs, without user, password and query, which may be secret."""
     found, at = _QUERY.search(url), url.rfind("@")
     if found is None:
         return url[at + 1 :]
@@ -69,7 +69,7 @@ def shown_address(url: str) -> str:
 
 
 def _checked(url: str) -> str:
-    """The address, with the node's own path where it has none; raises ValueError, which never shows a password."""
+    """The address, with the node's default path if it has none. Raises ValueError, which does not show a password."""
     if not url.startswith(("ws://", "wss://")):
         raise ValueError(f"{shown_address(url)!r} is not a valid server address: it must begin with ws:// or wss://")
     try:

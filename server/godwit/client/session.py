@@ -1,11 +1,11 @@
-"""One client's side of the protocol, without I/O: what the server says and the time go in, commands come out.
+"""One client's side of the protocol, without I/O: it receives frames and the time, and returns commands.
 
     AWAY ──opened──▶ CONNECTING ──connected──▶ LIVE ──notice draining──▶ DRAINING
       ▲                  └────────────lost────────┴───────────┘
       └── lost(code, reason)          closed, or a code that forbids coming back ──▶ OVER
 
-The shell calls `opened`, `receive`, `tick`, `lost`, and after each of these and after each wish of the user sends
-what `commands()` gives. Times are milliseconds of any clock that never runs backwards.
+The connection calls `opened`, `receive`, `tick` and `lost`. After each of these, and after each call of the program, it
+sends what `commands()` returns. Times are milliseconds of any monotonic clock.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ class Session:
         subscribing.end(None)
 
     def pause(self, subscribing: Subscribing, now: int) -> None:
-        """Its reader is behind, and something else of this client could go on: read on without it."""
+        """Pause a subscription whose reader is slow, so that the client can read for the others."""
         if subscribing.pause(now):
             self._tell(Unsubscribe(self._take_id(), subscribing.selector))
         self.subscriptions.paused.add(subscribing)
 
     def take_up(self, subscribing: Subscribing, now: int) -> None:
-        """Its reader has caught up; where it was paused a moment ago, the clock takes it up."""
+        """The reader of a paused subscription has room: resume it now, or at the next tick if it was paused just before."""
         if subscribing.is_paused and now >= subscribing.resumes_at:
             subscribing.is_paused, subscribing.resumed_at = False, now
             self._ask(subscribing)
@@ -121,13 +121,13 @@ class Session:
         return self.publishes.add(draft, settle, is_numbered=is_numbered)
 
     def renew(self, token: str) -> None:
-        """Give the server a new token on this connection."""
+        """Send a new token to the server on this connection."""
         self.wants_token = False
         if self.phase in (Phase.LIVE, Phase.DRAINING):
             self._introduce(token)
 
     def hand_over(self, token: str, now: int, settle: Settled) -> None:
-        """Another token, for this connection and later ones; `settle` is called when the server has taken it or will not."""
+        """Use another token for this connection and later ones; `settle` is called when the server has accepted or refused it."""
         self._check_open()
         self._can_renew = False
         self.handover.begin(token, now, settle)
@@ -138,7 +138,7 @@ class Session:
             self._move_handover()
 
     def close(self, error: GodwitError | None = None) -> None:
-        """Nothing more: every wait ends, with `error` or as closed."""
+        """End everything: each waiting call fails with `error`, or ClientClosed."""
         if self.phase is Phase.OVER:
             return
         self.phase, self.error = Phase.OVER, error or ClientClosed()
@@ -154,7 +154,7 @@ class Session:
     # What the connection brings
 
     def opened(self, now: int, token: str | None) -> None:
-        """A connection stands; the first command introduces this client."""
+        """A connection is open; the first command introduces this client."""
         self.phase = Phase.CONNECTING
         self._now = self._opened_at = now
         self._leave_at = None
@@ -164,7 +164,7 @@ class Session:
         self._introduce(token)
 
     def receive(self, told: list[Told], now: int) -> None:
-        """What one frame brought. Lookup by kind, messages first: this runs once per message."""
+        """Process one frame. Lookup by kind, messages first, because this runs once for each message."""
         self._now = now
         self.liveness.received(now)
         for push in told:
@@ -174,7 +174,7 @@ class Session:
                 self._told(push)
 
     def tick(self, now: int) -> str | None:
-        """Look at the clock, at least once a second; returns why the connection is to be given up, if it is."""
+        """Check timeouts; call it at least once a second. Returns why the connection must be closed, or None."""
         self._now = now
         if self.phase is Phase.CONNECTING and now - self._opened_at >= self.settings.connect_timeout_ms:
             return "the server did not answer connect"
@@ -196,7 +196,7 @@ class Session:
         return None
 
     def lost(self, now: int, code: int | None = None, reason: str = "", *, fault: str | None = None) -> None:
-        """The connection is gone, or could not be made; `code` is the close code, if one was received."""
+        """The connection is lost, or could not be opened; `code` is the close code, if one was received."""
         if self.phase is Phase.OVER:
             return
         self._now = now
@@ -227,7 +227,7 @@ class Session:
     # What goes out
 
     def commands(self) -> list[Command]:
-        """What is to be sent now, in order."""
+        """The commands to send now, in order."""
         out, self._out = self._out, []
         if self.phase is Phase.LIVE:
             out.extend(self.publishes.send(self._take_id))
@@ -243,12 +243,12 @@ class Session:
 
     @property
     def is_welcome(self) -> bool:
-        """The server has answered on this connection."""
+        """Whether the server has answered on this connection."""
         return self.phase in (Phase.LIVE, Phase.DRAINING)
 
     @property
     def tick_ms(self) -> int:
-        """How often to look at the clock: often enough for the shortest time that is watched."""
+        """How often to call `tick`, in milliseconds: often enough for the shortest timeout."""
         shortest = min(self.liveness.shortest_ms, self.settings.connect_timeout_ms)
         if self.subscriptions.paused:
             shortest = min(shortest, 4 * RESUME_LOOK_MS)
@@ -256,7 +256,7 @@ class Session:
 
     @property
     def could_go_on(self) -> bool:
-        """A watch, a subscription with room, or somebody who asked, waits for what only reading on can bring."""
+        """Whether a watch, a subscription with room, or a waiting call needs data that only further reading can bring."""
         return bool(self.watches or self._awaiting) or len(self.publishes) > 0 or self.subscriptions.has_one_with_room
 
     # Inside
@@ -306,7 +306,9 @@ class Session:
             self._drain(notice.reconnect_after_ms)
 
     def _drain(self, reconnect_after_ms: int | None) -> None:
-        """The server takes no more: hold what is not sent yet, and leave when it said, unless it closes before."""
+        """The server is draining: hold commands that are not sent yet, and close at the announced time unless the server
+        closes before.
+        """
         if self.phase is Phase.LIVE:
             self.phase = Phase.DRAINING
         if reconnect_after_ms is not None and self.phase is Phase.DRAINING:
@@ -370,7 +372,7 @@ class Session:
         self._out.append(command(id))
 
     def _tell(self, command: Command) -> None:
-        """A command whose answer is of no interest."""
+        """Send a command whose answer is ignored."""
         if self.phase in (Phase.LIVE, Phase.DRAINING):
             self._out.append(command)
 
@@ -388,8 +390,8 @@ def _refused(refusal: Refusal) -> CommandRefused:
 
 
 def _nobody_asks() -> None:
-    """Nobody waits for the phase."""
+    """Default callback: the phase is ignored."""
 
 
 def _ignored(answer: Reply | Refusal) -> None:
-    """Any answer will do: something was received."""
+    """Default callback: the answer is ignored."""

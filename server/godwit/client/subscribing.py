@@ -1,10 +1,10 @@
-"""One subscription's part in the session: what was asked of the server, and what becomes of what it sends.
+"""One subscription of a session: what was requested from the server, and how its pushes are processed.
 
     IDLE ──ask──▶ ASKED ──answer──▶ SERVED        lost: any ──▶ IDLE        refused or left: any ──▶ ENDED
       ▲                                │
       └──────────pause_now─────────────┘   (the reader's queue stays full where something else of the client could go on)
 
-Only in SERVED do messages count: what comes while ASKED belongs to an earlier asking, which is over.
+Messages count only in SERVED. Messages that arrive in ASKED belong to an earlier request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class State(Enum):
 
 
 class Subscribing:
-    """The state above, and counts of what was told and dropped. `wake` is called when the queue has something new."""
+    """The state above, and counts of reported and dropped items. `wake` is called when the queue has something new."""
 
     def __init__(self, selector: str, choice: Choice, tracker: PositionTracker, queue: ItemQueue) -> None:
         self.selector, self.choice, self.tracker, self.queue = selector, choice, tracker, queue
@@ -52,7 +52,7 @@ class Subscribing:
         self._asked_id: int | None = None
 
     def ask(self, id: int, node: str | None) -> Subscribe:
-        """Ask this node to serve it from where it stands."""
+        """Request the subscription from this node, from its resume point."""
         self.state, self._asked_id, self.is_paused = State.ASKED, id, False
         if not self.tracker.resume_point.can_be_asked:
             self._begin_anew()
@@ -75,7 +75,7 @@ class Subscribing:
 
     @property
     def is_asked(self) -> bool:
-        """The server has been told to send it."""
+        """Whether it was requested from the server."""
         return self.state in (State.ASKED, State.SERVED)
 
     def is_asked_by(self, id: int | None) -> bool:
@@ -117,24 +117,24 @@ class Subscribing:
 
     @property
     def can_pause(self) -> bool:
-        """False for a first join that was begun anew: paused again and again it would never be complete."""
+        """Whether it can be paused. False for a first join that was restarted: with repeated pauses it would never complete."""
         return self.is_joined or not self._has_begun_anew
 
     def pause(self, now: int) -> bool:
-        """Its queue stays full: let go of it until there is room; True when the server is to be told."""
+        """Pause it until its full queue has room. Returns True if the server must be told to unsubscribe."""
         self.was_paused = self.was_paused or self.state is State.SERVED
         self.resumes_at = max(now, self.resumed_at + PAUSE_MS)
         return self.pause_now()
 
     def pause_now(self) -> bool:
-        """Let go of it; True when the server is to be told."""
+        """Mark it as paused. Returns True if an unsubscribe must be sent."""
         was_asked = self.is_asked
         if self.state is not State.ENDED:
             self.state, self.is_paused = State.IDLE, True
         return was_asked
 
     def lost(self, reason: str) -> None:
-        """The connection went. With a full queue it is not asked for again before there is room."""
+        """The connection was lost. With a full queue the subscription is requested again only after there is room."""
         if self.state is State.ENDED:
             return
         if self.state is State.SERVED:
@@ -150,7 +150,9 @@ class Subscribing:
             self.wake()
 
     def _begin_anew(self) -> None:
-        """It was cut in its first join, of very many subjects: what it would miss now cannot be asked for: it is told."""
+        """Restart a first join of many subjects that was interrupted. Messages missed before cannot be requested, so a gap
+        is reported.
+        """
         self._has_begun_anew = True
         gap = Gap(self.selector, None, None, GapReason.UNKNOWN, None, self.selector)
         self.gaps += 1
@@ -163,7 +165,7 @@ class Subscribing:
 
 
 def _hole(message: Message, resume_point: Position | None) -> Gap:
-    """What the server should have said and did not: reported, never passed over."""
+    """Report messages that the server should have sent and did not."""
     at = message.position
     assert at is not None and resume_point is not None, "a hole is found between two positions"
     upto = message.after or Position(at.epoch, at.sequence - 1)

@@ -1,4 +1,4 @@
-"""A subscription and a watch as their user holds them: asynchronous iterators."""
+"""The public subscription and watch: asynchronous iterators."""
 
 from __future__ import annotations
 

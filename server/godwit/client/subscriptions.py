@@ -1,6 +1,6 @@
-"""The subscriptions of one session: by selector, those whose readers are behind, and those put off for a while.
+"""The subscriptions of one session: by selector, those with full queues, and those to be retried later.
 
-It hands out what the server tells to whom it concerns; what is asked of the server, and when, is the session's.
+It passes pushes to the subscription they concern. The session decides what is requested from the server, and when.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PUT_OFF_MS_MAX = 60_000
 
 
 class Subscriptions:
-    """One per selector."""
+    """The subscriptions, one for each selector."""
 
     def __init__(self) -> None:
         self._table: dict[str, Subscribing] = {}
@@ -35,7 +35,7 @@ class Subscriptions:
         self._table[subscribing.selector] = subscribing
 
     def remove(self, subscribing: Subscribing) -> bool:
-        """False when it is not there any more, or another has its selector."""
+        """Remove it. False if it is not there, or another subscription has its selector."""
         if self._table.get(subscribing.selector) is not subscribing:
             return False
         del self._table[subscribing.selector]
@@ -49,7 +49,7 @@ class Subscriptions:
                 self._behind.add(subscribing)
 
     def told(self, push: Gap | Marked | Epochs | Dropped | Ended, node: str | None, now: int) -> None:
-        """Something beside messages; nothing where the subscription was left meanwhile."""
+        """Pass a push other than a message to its subscription; ignored if that was closed meanwhile."""
         match push:
             case Marked(_, pattern) if pattern in self._table:
                 self._table[pattern].marked(replace(push, node=node))
@@ -64,7 +64,7 @@ class Subscriptions:
                 self.refuse(self._table[selector], Refusal(None, code, name, reason, retry), now)
 
     def refuse(self, subscribing: Subscribing, refusal: Refusal, now: int) -> None:
-        """It ends; but one that was served before, and may be again, is only put off."""
+        """The server refused it: it ends. One that was served before, and may be again, is retried later."""
         is_draining = refusal.code == Code.NODE_DRAINING
         if is_draining or (refusal.retry and subscribing.joins):
             subscribing.lost(f"{refusal.name}: {refusal.reason}")
@@ -77,14 +77,14 @@ class Subscriptions:
             subscribing.end(CommandRefused(refusal.code, refusal.name, refusal.reason, retry=refusal.retry))
 
     def to_resume(self, now: int) -> list[Subscribing]:
-        """Those that were paused and have room again."""
+        """The paused subscriptions that have room again."""
         if not self.paused:
             return []
         self.paused = {each for each in self.paused if each.is_paused}
         return [each for each in self.paused if each.queue.has_room and now >= each.resumes_at]
 
     def behind(self) -> set[Subscribing]:
-        """Those whose queues are full."""
+        """The subscriptions whose queues are full."""
         if self._behind:
             self._behind = {each for each in self._behind if each.is_asked and each.queue.is_full}
         return self._behind
@@ -94,11 +94,11 @@ class Subscriptions:
         return any(each.is_asked and not each.queue.is_full for each in self._table.values())
 
     def to_ask(self) -> list[Subscribing]:
-        """Those that a new connection is to be asked for."""
+        """The subscriptions to request on a new connection."""
         return [each for each in self._table.values() if not each.is_paused]
 
     def to_ask_again(self, now: int) -> list[Subscribing]:
-        """Those that were put off for long enough."""
+        """The refused subscriptions whose wait is over."""
         due = [subscribing for at, subscribing in self._put_off if at <= now]
         self._put_off = [each for each in self._put_off if each[0] > now]
         return [each for each in due if each.state is State.IDLE and not each.is_paused]

@@ -1,7 +1,8 @@
 """One watch: the last known interest of each selector, and the changes its reader has not seen.
 
-Interest is a state: for a slow reader only the latest report on each selector is kept. The server sends the state between two
-marks, on each connection and to a client that fell behind: a selector that is not between them has no subscribers any more.
+Interest is a state: for a slow reader only the latest report on each selector is kept. The server sends the whole state
+between two marks, on each connection and after a client fell behind. A selector that is not between them has no
+subscribers.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Watching:
         self.wake()
 
     def take(self) -> Interest | None:
-        """The next change, or None when there is none now."""
+        """The next change, or None if there is none now."""
         for selector in self._changes:
             subscribers = self._changes.pop(selector)
             (self._known.add if subscribers else self._known.discard)(selector)
@@ -64,7 +65,7 @@ class Watching:
 
 
 def meets(one: str, other: str) -> bool:
-    """Some subject is taken by both; each may be a subject or a pattern."""
+    """Whether some subject matches both; each is a subject or a pattern."""
     return _meet(one.split("/")[1:], other.split("/")[1:], leading=True)
 
 

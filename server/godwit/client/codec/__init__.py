@@ -1,1 +1,1 @@
-"""What is asked and told, as values (command, reply, push), and how each wire writes it (json, binary)."""
+"""Commands, replies and pushes as values, and their two encodings (json, binary)."""

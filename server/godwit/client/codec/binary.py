@@ -1,7 +1,7 @@
-"""The binary wire, `godwit.v1.binary` (protocol/binary.md): commands to frames, frames to what the server says.
+"""The binary encoding, `godwit.v1.binary` (protocol/binary.md): commands to frames, and frames to pushes and replies.
 
-It remembers, for one connection, which subject each announced number stands for. Frames of a type that this client does
-not know are passed over; one that is cut short, or a message by a number that was not announced, raises FrameInvalid.
+For one connection it keeps the subject of each number that the node announced. Frames of unknown types are ignored. A
+frame that is cut short, or a message with a number that was not announced, raises FrameInvalid.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Announced(NamedTuple):
 
 
 class BinaryEncoding:
-    """One connection's: what was announced on another means nothing here."""
+    """The encoding of one connection; announced numbers are valid on that connection only."""
 
     subprotocol = "godwit.v1.binary"
 

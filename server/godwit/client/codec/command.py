@@ -42,7 +42,7 @@ class Subscribe:
 
     @property
     def after_one(self) -> Position | None:
-        """The position of a subscription to a single subject."""
+        """The position of a subscription to a single subject, or None."""
         return self.resume_point.after.get(self.selector)
 
 

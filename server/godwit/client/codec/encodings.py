@@ -1,4 +1,4 @@
-"""The wires this client speaks, by the names a user gives them."""
+"""The encodings of this client, by the names that a program passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EncodingName: TypeAlias = Literal["json", "binary"]
 
 
 class Encoding(Protocol):
-    """One connection's way of writing; a wire may remember what it was told on the connection."""
+    """The encoder and decoder of one connection; it may keep what the node announced on that connection."""
 
     subprotocol: str
 
@@ -22,7 +22,7 @@ class Encoding(Protocol):
         """Several commands as one frame, handled in order."""
 
     def decode(self, frame: str | bytes) -> list[Told]:
-        """What one frame says; raises FrameInvalid."""
+        """The pushes and replies of one frame; raises FrameInvalid."""
 
 
 ENCODINGS: dict[EncodingName, Callable[[], Encoding]] = {"json": JsonEncoding, "binary": BinaryEncoding}

@@ -1,7 +1,7 @@
-"""The JSON wire, `godwit.v1.json`: commands to text frames, text frames to what the server says.
+"""The JSON encoding, `godwit.v1.json`: commands to text frames, and text frames to pushes and replies.
 
-A frame is one object or an array of them. Unknown keys and unknown objects are passed over, so that an older client can
-talk to a newer server; a known one with a wrong type raises FrameInvalid. JSON content is kept as the bytes that came.
+A frame is one object or an array of them. Unknown keys and objects are ignored, so that an older client works with a
+newer server. A known key with a wrong type raises FrameInvalid. JSON content is kept as the bytes received.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _to_json = msgspec.json.Encoder().encode
 
 
 class _Read(msgspec.Struct, omit_defaults=True):
-    """Every key that any object of the server may have; which one it is follows from its verb."""
+    """Every key that an object of the server may have; the verb decides which object it is."""
 
     message: str | None = None
     at: str | None = None
@@ -74,7 +74,7 @@ class _Read(msgspec.Struct, omit_defaults=True):
 
 
 class JsonEncoding:
-    """Stateless: every frame stands alone."""
+    """Without state: every frame is decoded by itself."""
 
     subprotocol = "godwit.v1.json"
 
@@ -176,7 +176,7 @@ def _put_fields(written: dict[str, object], fields: Fields) -> None:
 
 
 def _told(read: _Read) -> Told | None:
-    """The verbs in the order of how often they come."""
+    """Decode one object. The most frequent verbs are checked first."""
     if read.message is not None:
         return _message(read, read.message)
     if read.ok is not None:
@@ -267,7 +267,7 @@ def _ack(text: str | None) -> Ack | None:
 
 
 def _reason(text: str) -> GapReason:
-    """A reason that this client does not know is unknown to it."""
+    """A reason that this client does not know becomes UNKNOWN."""
     try:
         return GapReason(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the server tells by itself, beside messages, gaps and interest, which are godwit.model's."""
+"""What the server sends without a command, in addition to messages, gaps and interest, which are in godwit.model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .reply import Refusal, Reply
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A wildcard subscription has been sent everything up to this resume token."""
+    """Everything of a pattern subscription up to this resume token has been sent."""
 
     resume_token: str
     pattern: str
@@ -21,7 +21,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """The order of a subject's epochs: what is of an earlier one than the client's own is a repeat."""
+    """The order of a subject's epochs: a message of an earlier epoch than the client's is a duplicate."""
 
     subject: str
     order: tuple[int, ...]
@@ -30,7 +30,7 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The server ended a subscription, because rights changed."""
+    """The server ended a subscription because rights changed."""
 
     selector: str
     code: int
@@ -39,7 +39,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something is about to happen: token_expiring (in_ms), draining (reconnect_after_ms)."""
+    """An announcement: token_expiring (in_ms) or draining (reconnect_after_ms)."""
 
     name: str
     in_ms: int | None = None

@@ -1,4 +1,4 @@
-"""What the server answers to a command: a reply, or a refusal."""
+"""The answers of the server to a command: a reply, or a refusal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...model import Ack, Outcome, Position
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A command was carried out; each kind of reply fills the fields it has."""
+    """A command was carried out; each kind of reply fills its own fields."""
 
     id: int | None
     ok: str  # connected, subscribed, unsubscribed, published, pong, watching, unwatched

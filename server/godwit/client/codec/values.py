@@ -77,7 +77,7 @@ class Writer:
         self._frame.append(value)
 
     def rest(self, value: bytes) -> None:
-        """As they are, to the frame's end."""
+        """The remaining bytes of the frame, unchanged."""
         self._frame += value
 
     def sized(self, value: bytes) -> None:

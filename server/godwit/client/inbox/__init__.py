@@ -8,7 +8,7 @@
             async for item in inbox.follow():
                 print(item.content["title"], inbox.unread)
 
-Items come over the node, what was missed is fetched from dispatch, and marks are seen on all devices of the receiver.
+Items arrive from the node. Missed items are fetched from dispatch. Marks appear on all devices of the receiver.
 """
 
 from .inbox import Inbox, Mark, Preferences

@@ -1,7 +1,8 @@
 """A receiver's inbox: its items, counts and marks, kept current.
 
-Owns the connection of one inbox: items and changes come over the node (or by long polls of dispatch, without one), and what is missing is
-fetched from dispatch, which is authoritative. Invariant: as long as anything is missing, a fetch is under way or waits for its next try.
+Owns the connection of one inbox. Items and changes arrive from the node, or without a client by long polls of dispatch.
+Missing items are fetched from dispatch, which is authoritative. Invariant: while anything is missing, a fetch runs or
+waits for its next try.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ class _Categories(msgspec.Struct, frozen=True):
 class Inbox:
     """One inbox, within `async with`, which loads the newest items.
 
-    `client`: one whose token may subscribe to the inbox; without it the inbox follows by long polls of dispatch. `subject` is that of the
-    inbox on the node; dispatch says it where it is left out. `confirm_ms`: a received position is confirmed within this time; 0: never.
+    `client`: a client whose token allows subscribing to the inbox; without it the inbox uses long polls of dispatch.
+    `subject`: the inbox's subject on the node; by default dispatch names it. `confirm_ms`: a received position is
+    confirmed to dispatch within this time; 0: never.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Inbox:
 
     @property
     def items(self) -> list[InboxItem]:
-        """The items of the shown list that are loaded, the newest first."""
+        """The loaded items of the shown list, the newest first."""
         return self._state.list_items(self._filter)
 
     @property
@@ -121,11 +123,11 @@ class Inbox:
         return self._state.before(self._filter) is not None
 
     async def changed(self) -> None:
-        """Wait for the next change of items or counts. Raises what ended the inbox."""
+        """Wait for the next change of items or counts. Raises the error that ended the inbox."""
         await self._wait_for_change(self._changes)
 
     async def follow(self) -> AsyncIterator[InboxItem]:
-        """The loaded items, then each item and change as it comes, in its latest state."""
+        """Yields the loaded items, then each new or changed item in its latest state."""
         epoch, sequence = -1, 0
         while True:
             changes, known = self._changes, self._state.known
@@ -139,7 +141,7 @@ class Inbox:
             await self._wait_for_change(changes)
 
     async def show(self, filter: Filter) -> None:
-        """Shows another list, and loads its newest items where few are known."""
+        """Show another list, and load its newest items if few are loaded."""
         self._filter = _check_filter(filter)
         if len(self.items) < PAGE_ITEMS:
             await self.load_older()
@@ -152,7 +154,7 @@ class Inbox:
             await self._load_page(shown, before)
 
     async def mark(self, mark: Mark, items: Sequence[InboxItem] | None = None) -> None:
-        """Marks items, or all that are known where none are named."""
+        """Mark items; without ids all loaded ones."""
         if items is None:
             await self._wait_until(
                 lambda: self._state.known is not None
@@ -162,22 +164,22 @@ class Inbox:
             await self._mark({"mark": mark, "ids": [item.id for item in items[first : first + IDS_MAX]]})
 
     async def mark_all_read(self) -> None:
-        """Marks everything that is known as read."""
+        """Mark all known items as read."""
         await self.mark("read")
 
     async def archive(self, items: Sequence[InboxItem]) -> None:
         await self.mark("archived", items)
 
     async def read_preferences(self) -> Preferences:
-        """What the receiver does not want, by category and channel. `*` is every category."""
+        """The receiver's opt-outs by category and channel. `*` is every category."""
         return (await self._requests.ask("GET", PREFERENCES_PATH, _Categories)).categories
 
     async def write_preferences(self, categories: Preferences) -> None:
-        """Replaces them."""
+        """Replace the receiver's opt-outs."""
         await self._requests.ask("PUT", PREFERENCES_PATH, object, {"categories": categories})
 
     async def close(self) -> None:
-        """Ends the inbox; the client stays open."""
+        """Close the inbox; the client stays open."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
@@ -237,7 +239,7 @@ class Inbox:
             self._tell()
 
     async def _catch_up(self) -> None:
-        """Fetches what is missing, until nothing is."""
+        """Fetch changes until nothing is missing."""
         failures = 0
         while True:
             await self._behind.wait()
@@ -253,7 +255,7 @@ class Inbox:
             failures += 1
 
     async def _retry(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Until it succeeds; raises what dispatch refuses for good."""
+        """Repeat a request until it succeeds; raises the error if dispatch refuses for good."""
         failures = 0
         while True:
             try:
@@ -286,7 +288,7 @@ class Inbox:
         self._tell()
 
     def _has_moved(self, before: Position | None) -> bool:
-        """Whether more is known than before."""
+        """Whether the known position has changed since the last call."""
         known = self._state.known
         return known is not None and (before is None or (known != before and before.is_at_or_before(known)))
 
@@ -300,7 +302,7 @@ class Inbox:
             await self._wait_until(self._caught_up.is_set)
 
     async def _poll(self) -> None:
-        """Follows by long polls, one after the other. One that is answered at once and brings nothing is followed by a pause."""
+        """Follow by long polls, one after the other. After a poll that returns at once without items, wait before the next."""
         failures = 0
         while True:
             before, asked_at = self._state.known, time.monotonic()
@@ -320,7 +322,7 @@ class Inbox:
             self._take_fetched(self._state.take_changes(page))
 
     async def _confirm(self) -> None:
-        """Tells dispatch what arrived: after a random part of the time, and at most once within it."""
+        """Confirm received positions to dispatch: after a random part of `confirm_ms`, and at most once within it."""
         wait_s, confirmed_at = self._confirm_ms / 1_000, -math.inf
         while True:
             await self._confirmable.wait()
@@ -338,7 +340,7 @@ class Inbox:
             confirmed_at = time.monotonic()
 
     async def _confirm_known(self) -> None:
-        """What is known now: a try after a failure confirms what came meanwhile, too."""
+        """Confirm the current position, so that a retry after a failure includes items that arrived meanwhile."""
         if (known := self._state.known) is not None:
             self._confirmed = known
             await self._requests.ask("POST", MARKS_PATH, object, {"mark": "delivered", "up_to": str(known)})

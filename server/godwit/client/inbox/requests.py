@@ -23,7 +23,7 @@ RETRY = (408, 425, 429)  # as a proxy in between may answer, too
 
 
 class DispatchRefused(ClientError):
-    """Dispatch refused a request. `code` is 0 where the answer is not dispatch's."""
+    """Dispatch refused a request. `code` is 0 if the answer is not dispatch's."""
 
     def __init__(self, path: str, status: int, code: int = 0, title: str = "", detail: str = "") -> None:
         self.status, self.code, self.title = status, code, title
@@ -33,7 +33,7 @@ class DispatchRefused(ClientError):
 
 
 class DispatchUnreachable(ClientError):
-    """Dispatch did not answer, or what answered is not dispatch: the same request may succeed later."""
+    """Dispatch did not answer, or something else answered: the same request may succeed later."""
 
 
 class _Problem(msgspec.Struct):
@@ -43,7 +43,7 @@ class _Problem(msgspec.Struct):
 
 
 class DispatchRequests:
-    """One dispatch, one receiver. `async with` opens the connections."""
+    """Requests of one receiver to one dispatch. `async with` opens the connections."""
 
     def __init__(self, url: str, token: TokenSource) -> None:
         if not callable(token):
@@ -53,7 +53,7 @@ class DispatchRequests:
         self._has_answered = False
 
     async def open(self) -> None:
-        """Needs a running loop."""
+        """Open the connections; needs a running event loop."""
         self._http = aiohttp.ClientSession()
 
     async def close(self) -> None:
@@ -62,9 +62,9 @@ class DispatchRequests:
             await self._http.close()
 
     async def ask(self, method: str, path: str, kind: type[Answer], body: Any = None, *, wait_s: float = 0) -> Answer:
-        """An answer, read as `kind`. `wait_s`: how long dispatch may wait.
+        """Send a request and return the answer as `kind`. `wait_s`: how many seconds dispatch may wait before it answers.
 
-        Raises DispatchRefused, DispatchUnreachable, ClientClosed, or Unauthorized where the token function raises it.
+        Raises DispatchRefused, DispatchUnreachable, ClientClosed, or Unauthorized if the token function raises it.
         """
         if self._http is None:
             raise ClientError("the inbox is not open: use `async with`")
@@ -96,7 +96,7 @@ class DispatchRequests:
             return got.status, await got.read()
 
     def may_retry(self, error: Exception) -> bool:
-        """Whether the same request may succeed later: servers recover, a token function may give another token."""
+        """Whether the same request may succeed later: the server may recover, or the token function may return another token."""
         if not isinstance(error, DispatchRefused):
             return isinstance(error, DispatchUnreachable | PositionInvalid)  # the latter: not of dispatch
         if error.code == RECEIVER_MISSING:

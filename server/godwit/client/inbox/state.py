@@ -1,8 +1,9 @@
 """What a client knows of one inbox: items in their latest state, counts, and how far its lists reach back.
 
-Pure: given what came over the node and what dispatch answered, it decides what is new, what is old, and whether something is missing.
-protocol/vectors/inbox.json has its cases. Invariants: everything up to `known` has been taken; a list has every item of its filter that
-arrived at or after its horizon, each once, the newest first; the counts are those of `known`.
+Pure: from the items that the node sent and the answers of dispatch, it decides what is new, what is old, and whether
+something is missing. protocol/vectors/inbox.json has its cases. Invariants: everything up to `known` has been processed;
+a list has every item of its filter that arrived at or after its horizon, once, the newest first; the counts are those at
+`known`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class InboxHead(msgspec.Struct, frozen=True):
 
 
 class InboxPage(msgspec.Struct, frozen=True):
-    """What dispatch answers to a fetch."""
+    """The answer of dispatch to a fetch."""
 
     head: str
     unread: int
@@ -62,7 +63,9 @@ class InboxPage(msgspec.Struct, frozen=True):
 
 
 class Verdict(StrEnum):
-    """What something that came means. BEHIND: something is missing. RESTART: the inbox was made anew, nothing known holds."""
+    """The result of processing something received. BEHIND: something is missing. RESTART: the inbox was recreated; discard
+    the known state.
+    """
 
     NEW = "new"
     OLD = "old"
@@ -77,10 +80,10 @@ class _Kept(NamedTuple):
 
 
 class InboxState:
-    """One inbox, as far as it is known. `known` is None before the first page, and again after a restart."""
+    """The known state of one inbox. `known` is None before the first page, and again after a restart."""
 
     def __init__(self, items_max: int) -> None:
-        """`items_max`: how many items are kept beside the pages that were asked for. The oldest are forgotten, and can be loaded again."""
+        """`items_max`: how many items are kept in addition to the requested pages. The oldest are dropped and can be loaded again."""
         self._items_max = items_max
         self._bound = items_max
         """How many are kept now: more than `items_max` after older pages were loaded."""
@@ -92,7 +95,7 @@ class InboxState:
         self.unseen = 0
 
     def take_live(self, item: InboxItem) -> Verdict:
-        """An item or change that came over the node."""
+        """Process an item or change from the node."""
         at = Position.parse(item.at)
         verdict = self._judge(at)
         if verdict is not Verdict.BEHIND or self.known is None or at.sequence != self.known.sequence + 1:
@@ -102,7 +105,7 @@ class InboxState:
         return Verdict.NEW
 
     def take_head(self, head: InboxHead) -> Verdict:
-        """How far the inbox is. Counts may change without a change of items: those that are too old are removed."""
+        """Process the inbox's position and counts. Counts may change without a change of items, because dispatch removes old ones."""
         at = Position.parse(head.head)
         verdict = self._judge(at)
         if verdict is not Verdict.OLD or at != self.known:
@@ -113,7 +116,7 @@ class InboxState:
         return Verdict.NEW
 
     def take_changes(self, page: InboxPage) -> Verdict:
-        """What changed after `known`. BEHIND: more follows, fetch again."""
+        """Process changes after `known`. BEHIND: fetch again, there are more."""
         head = Position.parse(page.head)
         if self.known is None or head.epoch != self.known.epoch:
             return self._restart()
@@ -130,9 +133,8 @@ class InboxState:
         return Verdict.NEW
 
     def take_older(self, page: InboxPage, shown: Filter, before: str) -> Verdict:
-        """A page of a list, asked for with `before` as this state said.
-
-        Where the horizon has moved since, the page is dropped: between it and the items that are kept now, some may be missing.
+        """Process a page of a list that was requested with `before` of this state. If the horizon has changed since, the
+        page is dropped, because items between the page and the kept ones may be missing.
         """
         head = Position.parse(page.head)
         if before != (self.before(shown) or ""):
@@ -151,21 +153,21 @@ class InboxState:
         return Verdict.BEHIND if self.known is not None and head.sequence > self.known.sequence else Verdict.NEW
 
     def list_items(self, shown: Filter) -> list[InboxItem]:
-        """Items of a filter, the newest first, as far back as they are loaded."""
+        """The loaded items of a filter, the newest first."""
         horizon = self._horizon(shown)
         if horizon is None:
             return []
         return [kept.item for kept in self._sorted() if _shows(shown, kept.item) and kept.first >= horizon]
 
     def before(self, shown: Filter) -> str | None:
-        """Before which position the next page of a list is; None where none is older."""
+        """The position before which the next page of a list begins; None if there are no older items."""
         horizon = self._horizon(shown)
         if horizon == 0:
             return None
         return NEWEST if horizon is None or self.known is None else f"{self.known.epoch}.{horizon}"
 
     def changed_after(self, sequence: int) -> list[InboxItem]:
-        """The items whose latest change is after a SEQ and known, in the order of their changes."""
+        """The known items whose latest change is after this position, in the order of the changes."""
         last = 0 if self.known is None else self.known.sequence
         found = [kept for kept in self._kept.values() if sequence < kept.at <= last]
         return [kept.item for kept in sorted(found, key=lambda kept: kept.at)]
@@ -199,7 +201,7 @@ class InboxState:
         self._kept[item.id] = _Kept(item, at, _sequence_of(item.first))
 
     def _horizon(self, shown: Filter) -> int | None:
-        """A list of unread items has all that the active one has."""
+        """The oldest arrival of a list. The list of unread items contains at least what the active list contains."""
         own = self._horizons.get(shown)
         active = self._horizons.get("active") if shown == "unread" else None
         if own is None or active is None:

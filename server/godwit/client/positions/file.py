@@ -1,4 +1,4 @@
-"""Stands kept in a JSON file, one entry per selector, written whole and moved into place."""
+"""Resume points in a JSON file, one entry for each selector. Each save writes a new file and renames it over the old one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PositionFile(MutableMapping[str, object]):
         self._read()
 
     async def open(self) -> None:
-        """A client begins to use it: take the lease, and read what its holder before wrote last.
+        """Take the lease, and read the latest content of the file.
 
-        Raises PositionFileHeld where another process uses it. Where no lease can be made there is a warning alone.
+        Raises PositionFileHeld if another process uses it. If no lease can be created, a warning is logged.
         """
         self._users += 1
         if self._users > 1:
@@ -46,7 +46,7 @@ class PositionFile(MutableMapping[str, object]):
         self._read()
 
     def close(self) -> None:
-        """A client uses it no longer."""
+        """Release the lease, because a client no longer uses the file."""
         self._users -= 1
         if self._users == 0:
             with contextlib.suppress(OSError):  # it is void in a moment
@@ -64,9 +64,9 @@ class PositionFile(MutableMapping[str, object]):
         self._saved = read
 
     def save(self) -> None:
-        """Write what has changed: a reader finds the old file or the new one, never half of one.
+        """Write changes: a reader finds the old file or the new one, never a partial one.
 
-        Raises PositionFileHeld where another process took the lease, because this one did not run for 10 seconds.
+        Raises PositionFileHeld if another process took the lease, because this one did not run for 10 seconds.
         """
         self.lease.check()
         if not self._is_changed:

@@ -1,8 +1,9 @@
-"""A lease on a file of positions, so that two processes do not write it in turns: `FILE.lock` beside it.
+"""A lease on a file of positions, so that two processes do not write it in turns. It is the file `FILE.lock` in the same
+folder.
 
-It holds `{"owner": RANDOM, "host": HOST, "pid": PID, "beat": COUNT}`, in the same form for all clients of Godwit. Its owner
-counts `beat` up every 2 seconds. One that has not changed for 10 seconds is void: its owner was killed, or is frozen. No
-clock of another machine is read.
+It holds `{"owner": RANDOM, "host": HOST, "pid": PID, "beat": COUNT}`, in the same form for all clients of Godwit. Its
+owner increments `beat` every 2 seconds. A lease that has not changed for 10 seconds is void: its owner was killed or is
+frozen. Times are measured by this machine only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LOOK_S = 0.1
 
 
 class Lease:
-    """The lease on one file; without one `is_held` is False and nothing is checked."""
+    """The lease on one file. If none could be created, `is_held` is False and nothing is checked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +37,9 @@ class Lease:
         self.is_held = False
 
     async def acquire(self) -> None:
-        """Take it, waiting for one that may be void; raises PositionFileHeld where its owner lives, else OSError."""
+        """Take the lease, after waiting if the current one may be void. Raises PositionFileHeld if its owner is alive,
+        OSError if it cannot be written.
+        """
         self._lost = None
         until, void_at, seen, is_alive = time.monotonic() + VOID_S, 0.0, None, False
         while not self._create():
@@ -57,7 +60,7 @@ class Lease:
             await asyncio.sleep(LOOK_S)
 
     def check(self) -> None:
-        """Raises PositionFileHeld where another took it meanwhile, because this process did not run for so long."""
+        """Raises PositionFileHeld if another process took the lease because this one did not run for too long."""
         if self._lost is not None:
             raise self._lost.with_traceback(None)
         if self.is_held and (holder := self._read()) is not None and holder.get("owner") != self._owner:
@@ -65,20 +68,20 @@ class Lease:
             raise self._lost.with_traceback(None)
 
     def renew(self) -> None:
-        """Say that this owner lives; raises PositionFileHeld, or OSError."""
+        """Increment `beat`. Raises PositionFileHeld or OSError."""
         self.check()
         if self.is_held:
             self._beat += 1
             self._write()
 
     def release(self) -> None:
-        """Let the next one have it at once."""
+        """Delete the lease, so that the next owner need not wait."""
         if self.is_held and (self._read() or {}).get("owner") == self._owner:
             self._lock.unlink(missing_ok=True)
         self.is_held = False
 
     def _create(self) -> bool:
-        """False where there is one."""
+        """Create the file; False if it exists."""
         beside = self._write_beside()
         try:
             os.link(beside, self._lock)  # whole, or not at all
@@ -103,7 +106,7 @@ class Lease:
         return beside
 
     def _read(self) -> dict[str, Any] | None:
-        """Who holds it; None where nobody does. Something else in its place is a holder without a name."""
+        """The current owner; None if there is none. A file that is not a lease counts as an owner without a name."""
         try:
             read = json.loads(self._lock.read_bytes())
         except FileNotFoundError:

@@ -1,6 +1,7 @@
-"""Saves the positions of one client's subscriptions to the mapping that its user gave, again and again until it is closed.
+"""Saves the positions of one client's subscriptions to the mapping that the program passed, at intervals until the client is
+closed.
 
-A save that fails is logged and tried again; what the last one failed with is raised when the client closes.
+A failed save is logged and repeated. If the last one fails, closing the client raises its error.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ log = logging.getLogger("godwit.client")
 
 
 class SavedPositions:
-    """Which subscriptions are kept, and what of them is not saved yet."""
+    """The subscriptions whose positions are saved, and their unsaved changes."""
 
     def __init__(
         self, positions: MutableMapping[str, object], on_failed: Callable[[Exception], object] | None = None
@@ -32,7 +33,7 @@ class SavedPositions:
         self._kept[subscription.selector] = subscription
 
     def resume_point(self, selector: str) -> ResumePoint | None:
-        """Where an earlier subscription of this selector stood, of this client or of one before it."""
+        """The saved resume point of a selector, of this client or an earlier one."""
         if (earlier := self._kept.get(selector)) is not None:
             try:
                 self._note()
@@ -44,18 +45,18 @@ class SavedPositions:
         return None if saved is None else ResumePoint.from_json(saved)
 
     def handled(self) -> None:
-        """The user is done with every item that was taken."""
+        """Mark every item that the program has taken as handled."""
         for subscription in self._kept.values():
             subscription.handled()
 
     async def open(self) -> None:
-        """Raises PositionFileHeld where another process uses the file."""
+        """Open the file. Raises PositionFileHeld if another process uses it."""
         if isinstance(self._positions, PositionFile):
             await self._positions.open()
             self._is_open = True
 
     def close(self) -> None:
-        """Save for the last time; raises what the mapping raises."""
+        """Save for the last time; raises the mapping's error."""
         try:
             self.save()
         finally:
@@ -64,7 +65,7 @@ class SavedPositions:
                 self._positions.close()
 
     async def renew_every(self, seconds: float) -> None:
-        """Keep the lease on the file; raises PositionFileHeld once another process has it."""
+        """Renew the lease on the file at intervals; raises PositionFileHeld once another process has it."""
         while isinstance(self._positions, PositionFile):
             await asyncio.sleep(seconds)
             try:
@@ -84,13 +85,13 @@ class SavedPositions:
                 self._failed(error)
 
     def save(self) -> None:
-        """Save what has moved; raises what the mapping raises, and forgets nothing by that."""
+        """Save changes. Raises the mapping's error; the changes stay unsaved then."""
         self._note()
         if isinstance(self._positions, PositionFile):
             self._positions.save()
 
     def _failed(self, error: Exception) -> None:
-        """A disk that stays full is reported once."""
+        """Log a failure, but only the first of consecutive ones."""
         if self._has_failed:
             return
         self._has_failed = True
@@ -102,7 +103,7 @@ class SavedPositions:
             log.exception("on_save_failed raised")
 
     def _note(self) -> None:
-        """Give the mapping what has moved. One that it does not take holds up no other; raises the first error, after all."""
+        """Write changes to the mapping. An error does not prevent the others; raises the first one after all of them."""
         self._unsaved.update(selector for selector, subscription in self._kept.items() if subscription.has_moved())
         failure: Exception | None = None
         for selector, subscription in list(self._kept.items()):

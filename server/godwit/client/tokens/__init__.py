@@ -1,1 +1,1 @@
-"""Tokens of one client: where they come from, and how another one is handed over while it is connected."""
+"""Tokens of one client: where they come from, and how a new one replaces them while the client is connected."""

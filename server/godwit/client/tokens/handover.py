@@ -1,8 +1,8 @@
-"""Another token for a client: what was published before is answered first, under the token it was given with.
+"""Replaces the token of a client. Publishes made before are answered first, under the old token.
 
-Whether the new token names the same identity only the node knows. The same one renews on the connection. For another one
-the node closes (4002), and the client comes with the new token on a new connection. What was published before the call
-and has no answer by then fails with AnswerLost, and is never sent under the new token.
+Only the node knows whether the new token has the same identity. If it does, the connection continues. Otherwise the node
+closes it (4002), and the client connects again with the new token. A publish made before the call that has no answer by
+then fails with AnswerLost, and is never sent under the new token.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Settled: TypeAlias = Callable[[GodwitError | None], None]
 
 
 class Handover:
-    """At most one at a time: a later one takes the place of an earlier one, which fails."""
+    """At most one replacement at a time: a later one fails an earlier one."""
 
     def __init__(self, publishes: PublishQueue) -> None:
         self._publishes = publishes
@@ -41,7 +41,7 @@ class Handover:
         self._publishes.hold_later()
 
     def is_due(self, now: int) -> bool:
-        """What was published before has been answered, or its time is over."""
+        """Whether all earlier publishes are answered, or their time is over."""
         if not self.is_under_way or self.is_asked:
             return False
         return not self._publishes.has_earlier or now >= self._until
@@ -51,26 +51,26 @@ class Handover:
         self.is_asked = self.is_any_asked = self.is_under_way and token == self.token
 
     def asked(self) -> str | None:
-        """The node is given the token on a connection that stands. Earlier publishes whose time is over fail."""
+        """The new token was sent on an open connection. Earlier publishes whose time is over fail."""
         self._publishes.fail_earlier()
         self.is_asked = self.is_any_asked = True
         return self.token
 
     def taken(self, token: str | None) -> None:
-        """The node took a token, which may be an earlier one."""
+        """The node accepted a token, which may be an earlier one."""
         self._was_served = True
         if self.is_asked and token == self.token:
             self.is_any_asked = False
             self.end(None)
 
     def lost(self) -> None:
-        """The connection went, and the next one comes with the new token: what is unanswered is not sent under it."""
+        """The connection was lost, and the next one uses the new token: unanswered earlier publishes fail."""
         if self.is_under_way and self._was_served:
             self._publishes.fail_earlier()
         self.is_asked = False
 
     def end(self, error: GodwitError | None) -> None:
-        """The server took the token, or it will not."""
+        """The server accepted the token, or refused it."""
         settle, self._settle, self.is_asked = self._settle, None, False
         self._publishes.release_later()
         if settle is not None:

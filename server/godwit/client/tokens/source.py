@@ -1,4 +1,4 @@
-"""Asks for a token, within bounds: a function has 10 seconds, and after a failure it is asked again later and later."""
+"""Requests a token with limits: a token function has 10 seconds, and after each failure the wait before the next call grows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
 
 
 class Tokens:
-    """One source of tokens, and when it may be asked again."""
+    """One source of tokens, and when it may be called again."""
 
     def __init__(self, source: TokenSource, now_ms: Callable[[], int]) -> None:
         self._source, self._now_ms = source, now_ms
@@ -35,7 +35,7 @@ class Tokens:
         return await self.ask()
 
     async def ask(self) -> str | None:
-        """The token, within its time. The function has a task of its own: what it cancels is not this client."""
+        """The token, within its time. The function runs in a task of its own, so that a cancellation in it does not cancel the client."""
         asked = asyncio.ensure_future(self._source())
         try:
             await asyncio.wait([asked], timeout=TOKEN_MS / 1000)
