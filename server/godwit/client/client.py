@@ -349,9 +349,7 @@ class Client:
         self._requests = None  # refused or ended: a later request asks anew
 
     async def _keep_positions(self, saved: SavedPositions) -> None:
-        """Save positions regularly and renew the lease. Without the lease the client ends, because another process has taken
-        over the file.
-        """
+        """Save positions and renew the lease at intervals. If another process took the lease, the client ends."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(saved.save_every(self._settings.positions_save_ms / 1000))
@@ -361,9 +359,7 @@ class Client:
             self._connection.wake()
 
     async def _run(self) -> None:
-        """Keep the client connected. An unexpected error in the client itself ends it and every call that waits for it, with
-        a log entry.
-        """
+        """Stay connected. An unexpected error in the client is logged, and ends it and all calls that wait."""
         try:
             await self._stay_connected()
         except Exception as error:
