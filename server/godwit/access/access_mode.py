@@ -1,8 +1,8 @@
-"""The access modes that come with Godwit: who may do what before anybody writes an authorizer.
+"""The built-in access modes: the permissions of clients without an authorizer of the user's.
 
-`none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `jwt`: a signed
-token says what its holder may do (tokens/). `custom`: a user's authorizer decides about everybody. The
-node's own subjects `/$…` may not be published on by anybody, and are heard by whom a rule names them to.
+`none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `jwt`: a
+signed token contains the permissions of its holder (tokens/). `custom`: a user's authorizer decides about every client.
+No client may publish on the node's own subjects `/$…`; a client may subscribe to them if a rule names them.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from .rights import Grant, Refusal, Rule
 from .vouching import Vouching, list_judges
 
 EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
-"""The node's statistics too, which no leading wildcard holds: whoever may do everything may look."""
+"""The node's statistics as well, which no leading wildcard covers: clients that may do everything may read them."""
 _JOINED = ("anonymous", "basic", "authorizer")
-"""Authorities that are named without a source; a token's and a certificate's says who signed it whatever names that shares."""
+"""Authorities that a source does not name. The source of a token or certificate names who signed it, whatever names share it."""
 LISTENING = (Rule.allow("/**", "subscribe"),)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessMode:
-    """What the engine is told at start: the rules of who shows no token (None: they must), and who judges tokens."""
+    """What the engine receives at start: the rules of clients without a token (None: they need one), and who judges tokens."""
 
     anonymous: tuple[Rule, ...] | None
     authorizer: Authorizer | None
     judges_tokens: bool
-    """False: tokens mean nothing here, and all the authorizer is asked about is certificates."""
+    """False: tokens have no meaning in this mode, and the authorizer is asked about certificates only."""
 
     @property
     def host(self) -> ExtensionHost | None:
-        """Where a user's authorizer runs, if there is one."""
+        """The thread of a user's authorizer, if there is one."""
         return self.hosted.host if self.hosted is not None else None
 
     @property
@@ -57,7 +57,9 @@ class AccessMode:
         return next((judge for judge in list_judges(self.authorizer) if isinstance(judge, HostedAuthorizer)), None)
 
     def list_trusted(self, join: Callable[[str], str]) -> list[str]:
-        """Who may vouch for a holder in this mode, as the engine takes it; `join` gives authorities that share names one name."""
+        """The authorities that may vouch for a holder in this mode, in the engine's form; `join` gives authorities that
+        share names one name.
+        """
         return [
             f"{join(authority)}{end}{name}" if authority in _JOINED else authority + end + name
             for authority, end, name in self._list_vouchers()
@@ -74,17 +76,17 @@ class AccessMode:
         return [one.partition("\n") for one in trusted]
 
     def list_anonymous(self) -> list[RuleTuple] | None:
-        """The rules of who shows no token, as the engine takes them."""
+        """The rules of clients without a token, in the engine's form."""
         rules = self.anonymous
         return None if rules is None else [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in rules]
 
     def adopt(self, other: AccessMode) -> list[str]:
-        """Judges as another of the same kind does, from now on; the identities that are none any more."""
+        """Judge like another authorizer of the same kind from now on. Returns the identities that are no longer valid."""
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.authorizer, "adopt", None)
         return adopt(other.authorizer) if adopt is not None else []
 
     def take_withdrawn(self) -> list[WithdrawOrder]:
-        """Ends the connections whose grants come from a source that `adopt` has ended or narrowed."""
+        """End the connections whose grants come from a source that `adopt` removed or narrowed."""
         takes = [judge.take_withdrawn for judge in list_judges(self.authorizer) if isinstance(judge, Withdrawing)]
         return [WithdrawOrder(source, int(code)) for take in takes for source, code in take()]
 
@@ -94,11 +96,11 @@ class Withdrawing(Protocol):
     """A judge whose sources may end, or be narrowed, while their holders are connected."""
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
-        """Those that did since the last time, and how the connections of each end."""
+        """The sources that ended since the last call, and how the connections of each end."""
 
 
 class BasicAuthorizer(Authorizer):
-    """Tokens that may publish. All are compared, in constant time, so that timing tells nothing about any."""
+    """Tokens that may publish. All are compared in constant time, so that the duration reveals nothing about any token."""
 
     def __init__(self, tokens: tuple[str, ...]) -> None:
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
@@ -107,7 +109,7 @@ class BasicAuthorizer(Authorizer):
         return [f"basic\n{_name(digest)}" for digest in self._digests]
 
     def adopt(self, other: BasicAuthorizer) -> list[str]:
-        """Takes another's tokens; returns the identities whose token is none any more."""
+        """Take the tokens of another authorizer. Returns the identities whose token is no longer valid."""
         before, self._digests = self._digests, other._digests
         return [_name(digest) for digest in before if digest not in self._digests]
 
@@ -122,7 +124,7 @@ class BasicAuthorizer(Authorizer):
 
 
 def _name(digest: bytes) -> str:
-    """An identity that tells tokens apart and gives none away: 16 of the digest's 64 digits."""
+    """An identity that distinguishes tokens without revealing them: 16 of the digest's 64 digits."""
     return f"publisher-{digest.hex()[:16]}"
 
 
@@ -133,7 +135,7 @@ def build_access_mode(
     dispatch: DispatchConfig | None = None,
     running: AccessMode | None = None,
 ) -> AccessMode:
-    """The mode that the configuration asks for; raises ConfigInvalid. The users' authorizer of a `running` one stays the same."""
+    """The configured access mode; raises ConfigInvalid. The user's authorizer of the mode `running` is kept."""
     hosted = running.hosted if running is not None else None
     anonymous, authorizer = (None, hosted) if hosted is not None else _build_judge(access, issuers)
     judges_tokens = authorizer is not None
@@ -178,13 +180,13 @@ def _build_judge(
 
 
 def list_tokens(access: AccessConfig) -> tuple[str, ...]:
-    """All tokens that may publish, of the configuration and of its file; raises ConfigInvalid."""
+    """All tokens that may publish, from the configuration and its file; raises ConfigInvalid."""
     named = (access.publish_tokens_file,) if access.publish_tokens_file else ()
     return access.publish_tokens + tuple(token for file in named for token in read_tokens(Path(file)))
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:
-    """The tokens of a file, one a line; raises ConfigInvalid also where there is none (a node nobody can publish on)."""
+    """The tokens of a file, one on each line. Raises ConfigInvalid, also if there is none, because nobody could publish."""
     key = "access.publish_tokens_file"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -199,6 +201,6 @@ def read_tokens(path: Path) -> tuple[str, ...]:
 
 
 def load_authorizer(name: str) -> Authorizer:
-    """A user's authorizer by its name; raises ConfigInvalid."""
+    """Load a user's authorizer by its name; raises ConfigInvalid."""
     verbs = ("connect", "update_token", "subscribe", "publish", "start", "stop")
     return load_plugin("access.authorizer", name, "godwit.authorizers", verbs)  # type: ignore[no-any-return]  # any object with these methods

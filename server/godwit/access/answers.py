@@ -1,7 +1,7 @@
-"""Checks what a user's authorizer answered, each answer on its own, before anything of the node uses it.
+"""Checks each answer of a user's authorizer before the node uses it.
 
-Pure. An answer is copied into a plain Grant or Refusal, whatever subclass it came as and whatever was written past its
-constructor; the first field that is wrong is named, and no value is shown (a token could stand in it).
+Pure. An answer, which may be a subclass or have been changed after construction, is copied into a plain Grant or Refusal.
+The error names the first wrong field, without its value, which could contain a token.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .rights import Grant, Refusal, Rule
 
 
 def check_connect(answer: object) -> Grant | Refusal:
-    """A plain copy; raises AuthorizerFailed, naming the field."""
+    """A plain copy of the answer; raises AuthorizerFailed, which names the field."""
     try:
         if isinstance(answer, Grant):
             rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
@@ -33,14 +33,14 @@ AUTHORITY = f"jwt:{DISPATCH_ISSUER}"
 
 
 def refuse_reserved(answer: Grant | Refusal) -> Grant | Refusal:
-    """An access mode's answer, unless it names somebody as only dispatch may."""
+    """The answer of an access mode; refused if its identity or source is reserved for dispatch."""
     if isinstance(answer, Grant) and answer.identity.startswith(DISPATCH_PREFIX) and answer.authority != AUTHORITY:
         return Refusal(f"identities that begin with {DISPATCH_PREFIX} are dispatch's own", Code.CONNECT_REFUSED)
     return answer
 
 
 def check_selector(answer: object) -> bool:
-    """True or False; raises AuthorizerFailed."""
+    """Check that the answer is True or False; raises AuthorizerFailed."""
     if not isinstance(answer, bool):
         raise AuthorizerFailed(f"answered a {type(answer).__name__}: expected True or False")
     return answer

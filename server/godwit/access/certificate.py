@@ -1,10 +1,10 @@
-"""Who a client is by its TLS certificate, and what its holder may do.
+"""The identity and permissions of a client by its TLS certificate.
 
-The engine's TLS has verified that one of our authorities signed it; here it is read whom it names, by `tls.client_identity`. It
-stands before the mode's own authorizer: a token, where one is shown, decides as ever. What a holder may do is said by
-patterns in which {identity} is one whole segment. Invariant: a name never becomes more than that segment, so that nobody can be
-called `**`; a certificate that names nobody, or nobody that can be named, lets nobody in. A reload that removes an authority, or narrows
-the patterns, ends the connections that stand on it.
+The engine has verified that a configured authority signed it; this module reads the identity that it names, by
+`tls.client_identity`. This authorizer is asked before the mode's own. If the client sends a token, the token decides. The
+permissions are patterns in which {identity} is one whole segment. Invariant: a name never becomes more than that segment,
+so no identity can be `**`. A certificate without a usable name is refused. A reload that removes an authority, or narrows
+the patterns, ends the connections that depend on it.
 """
 
 from __future__ import annotations
@@ -53,15 +53,17 @@ _READERS: dict[str, Callable[[x509.Certificate], list[str]]] = {
 
 
 _SOURCE, _CHAIN = "certificate", "chain"
-"""`_CHAIN`: the handshake found an authority that cannot be found here, as by a kind of signature unknown to our library."""
+"""`_CHAIN`: the handshake found an authority that this library cannot find, for example because it does not know the kind of
+signature.
+"""
 
 
 CHAIN_MAX = 8
-"""Certificates that a client may send with its own: each is a signature to check on the event loop."""
+"""Certificates that a client may send with its own: each one costs a signature check on the event loop."""
 
 
 class CertificateAuthorizer(Authorizer):
-    """Judges who shows a certificate and no token; everybody else is `inner`'s, or nobody's."""
+    """Judges clients with a certificate and without a token; all others are judged by `inner`, or refused."""
 
     def __init__(
         self,
@@ -124,12 +126,12 @@ class CertificateAuthorizer(Authorizer):
         return [f"{_SOURCE}\n{name}" for name in (*self._authorities, _CHAIN)]
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
-        """Authorities that sign no longer, once, and how the connections of each end."""
+        """The authorities removed since the last call, and how the connections of each end."""
         taken, self._withdrawn = self._withdrawn, []
         return taken
 
     def adopt(self, other: CertificateAuthorizer) -> list[str]:
-        """Judges as another does from now on; the identities whose token is none any more."""
+        """Judge like another authorizer from now on. Returns the identities whose token is no longer valid."""
         gone = [name for name in self._authorities if name not in other._authorities]
         self._withdrawn += [(f"{_SOURCE}\n{name}", Code.TOKEN_INVALID) for name in gone]
         if gone:  # whether one of them stands behind those is said by the next handshake
@@ -145,9 +147,9 @@ class CertificateAuthorizer(Authorizer):
         return adopt(other.inner) if adopt is not None else []
 
     def _name_source(self, der: bytes, chain: Sequence[bytes]) -> str:
-        """The authority it leads to, as an order that withdraws one names it; raises ValueError where what came with it is none.
-
-        The handshake may be older than a reload that removed the authority: the gate refuses such a grant.
+        """The name of the authority that signed the certificate, as an order that withdraws it uses it. Raises ValueError if
+        the certificates of the client lead to none. The handshake may be older than a reload that removed the authority;
+        the gate refuses such a grant.
         """
         if len(chain) > CHAIN_MAX:
             raise ValueError(f"the certificate came with more than {CHAIN_MAX} others")
@@ -167,7 +169,7 @@ class CertificateAuthorizer(Authorizer):
         return f"{_SOURCE}\n{_CHAIN}"
 
     def _make_rules(self, holder: str) -> list[Rule]:
-        """Raises ValueError where the name cannot stand in a subject."""
+        """The rules of one identity; raises ValueError if the name cannot be a segment of a subject."""
         names = {IDENTITY: holder}
         return [Rule.allow(fill_template(template, names), action) for template, action in self._templates]
 
@@ -183,7 +185,7 @@ def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> b
 
 
 def read_authorities(file: str) -> list[x509.Certificate]:
-    """The authorities that sign clients' certificates; raises ConfigInvalid."""
+    """Read the authorities that sign clients' certificates; raises ConfigInvalid."""
     key = "tls.client_authorities_file"
     try:
         return x509.load_pem_x509_certificates(Path(file).read_bytes()) if file else []
@@ -194,7 +196,7 @@ def read_authorities(file: str) -> list[x509.Certificate]:
 
 
 def read_holder(der: bytes, part: str) -> tuple[str, int]:
-    """Whom a certificate names, and when it ends (Unix ms); raises ValueError where that is not exactly one."""
+    """The identity that a certificate names, and its end (Unix ms). Raises ValueError if it does not name exactly one."""
     certificate = x509.load_der_x509_certificate(der)
     try:
         names = _READERS[part](certificate)

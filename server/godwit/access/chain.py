@@ -1,4 +1,4 @@
-"""Certificates in DER, one behind the other, as the engine passes those that a client has sent."""
+"""Certificates in DER, concatenated, as the engine passes those that a client sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ _SEQUENCE = 0x30
 
 
 def split_certificates(der: bytes | None) -> tuple[bytes, ...]:
-    """Each certificate by itself; raises ValueError where they are cut. X.690, 8.1.3: a tag, a length of one or more bytes, the content."""
+    """Split concatenated certificates. Raises ValueError if one is cut short. X.690, 8.1.3: a tag, a length of one or more
+    bytes, the content.
+    """
     found, at = [], 0
     shown = der or b""
     while at < len(shown):

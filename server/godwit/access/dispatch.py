@@ -1,8 +1,9 @@
 """The built-in issuer: tokens that dispatch signs, judged before those of the node's own access mode.
 
-Owns who may call itself `godwit-dispatch:…`. A token of dispatch holds what it says and what a client without a token may do
-here; every other token goes to the access mode. Invariant: no other grant has this source or an identity with this prefix, so
-that nobody else publishes on `/$inbox/**` and `/$dispatch/**`, which the engine allows to this source alone.
+Owns the identities that begin with `godwit-dispatch:`. A token of dispatch grants its own permissions and those of
+clients without a token. Every other token is judged by the access mode. Invariant: no other grant has this source or an
+identity with this prefix, so that nobody else publishes on `/$inbox/**` and `/$dispatch/**`, which the engine allows to
+this source alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .tokens.verifier import TokenRefused, read_outline
 
 
 class DispatchAuthorizer(Authorizer):
-    """Stands before `inner`. Without one, clients with other tokens get `anonymous`, as those without a token do."""
+    """Asked before `inner`. Without `inner`, clients with other tokens get `anonymous`, as those without a token."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class DispatchAuthorizer(Authorizer):
         return self._tokens.list_trusted()
 
     def adopt(self, other: DispatchAuthorizer) -> list[str]:
-        """Judges as another does from now on; the identities whose token is none any more."""
+        """Judge like another authorizer from now on. Returns the identities whose token is no longer valid."""
         self._anonymous = other._anonymous
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
         return adopt(other.inner) if adopt is not None else []
@@ -89,7 +90,7 @@ class DispatchAuthorizer(Authorizer):
         return replace(granted, rules=(*granted.rules, *(self._anonymous or ())))
 
     async def _ask_inner(self, question: ConnectQuestion) -> Grant | Refusal:
-        """A node that judges no tokens of its own looks at the certificate alone, if there is one."""
+        """Ask the access mode. A mode that judges no tokens looks only at the certificate, if there is one."""
         if not self._judges_tokens:
             question = replace(question, token=None)
         if self.inner is not None and (self._judges_tokens or question.certificate is not None):
@@ -100,7 +101,7 @@ class DispatchAuthorizer(Authorizer):
 
 
 def make_issuer(config: DispatchConfig) -> IssuerConfig:
-    """The issuer of dispatch, as one of the configuration's would be written."""
+    """The issuer of dispatch, in the form of a configured issuer."""
     return IssuerConfig(
         DISPATCH_ISSUER,
         ("EdDSA",),
@@ -111,7 +112,7 @@ def make_issuer(config: DispatchConfig) -> IssuerConfig:
 
 
 def is_signed_by_dispatch(token: str | None) -> bool:
-    """Whether a token says so; whether it is true is judged by its signature."""
+    """Whether the token names dispatch as its issuer. Only its signature proves that."""
     try:
         return token is not None and read_outline(token).issuer == DISPATCH_ISSUER
     except TokenRefused:

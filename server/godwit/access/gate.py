@@ -1,9 +1,10 @@
-"""Answers the engine's questions: each goes to the authorizer as a task of its own, its answer back as an order.
+"""Answers the engine's questions: asks the authorizer in one task for each, and sends the answers back as orders.
 
-Owns time limits and failing closed. An authorizer that is late or raises allows nothing, and denies nothing for good: it refuses
-a connection with AuthorizerUnavailable (the client may come back), and of a selector the question stays open, so that the command
-is refused with AuthorizerTimeout and asked about anew when it is sent again. A connection that waits for an answer is not read, so it
-has one such question at most; in the background it has one for each subscription whose answer grew old.
+Owns time limits and failing closed. If an authorizer is late or raises, nothing is allowed, and nothing is denied
+permanently. A connection is refused with AuthorizerUnavailable, and the client may reconnect. A subscribe or publish is
+refused with AuthorizerTimeout, and the authorizer is asked again when the client repeats it. A connection that waits for
+an answer is not read, so it has at most one such question. In the background it has one for each subscription whose
+answer expired.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from .vouching import is_trusted, list_judges
 Question = AuthorizeReport | AskReport
 Waiting = tuple[asyncio.Task[Answer], asyncio.TimerHandle, Question]
 BACKGROUND_S = 60.0
-"""So long a question in the background may wait, its turn and its answer together."""
+"""How long a background question may wait in all, in seconds: its turn and its answer."""
 ASK_AGAIN_S = 0.1
 ASK_AGAIN_MAX = 1_000
-"""Identities that an authorizer may name in that time; past them everybody is asked about again."""
+"""How many identities an authorizer may name within that time; beyond it, all identities are asked about again."""
 RENEWAL_MS = 60_000
-"""So soon the holders of a key that is withdrawn need another token, spread over the second half."""
+"""Within this time the holders of a withdrawn key need another token; requests are spread over its second half."""
 
 
 class Gate:
-    """One for a node. `send` takes the orders; answers of one turn of the event loop leave as one batch."""
+    """The gate of one node. `send` takes the orders; the answers of one turn of the event loop are sent as one batch."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Gate:
                 judge.on_ask_again = self._ask_again
 
     def ask(self, question: Question, within_s: float | None = None) -> None:
-        """Begins to answer; returns at once. `within_s`: the time left, where it is asked once more."""
+        """Begin to answer; returns at once. `within_s`: the remaining time, if the question is repeated."""
         self._drop(question)
         self.counts["asked"] += 1
         loop = asyncio.get_running_loop()
@@ -85,33 +86,33 @@ class Gate:
         task.add_done_callback(lambda done: self._finish(question, done))
 
     def _read_limit_s(self, question: Question) -> float:
-        """Nobody waits for an answer in the background: many at once may take their turns."""
+        """The time limit of a background question is longer, because nobody waits for it and many may be asked at once."""
         is_background = isinstance(question, AskReport) and question.is_background
         return max(self._timeout_s, BACKGROUND_S) if is_background else self._timeout_s
 
     def withdraw(self, connection: int) -> None:
-        """The connection is gone: its questions need no answer."""
+        """The connection has ended: its questions need no answer."""
         for task, timer, _ in self._waiting.pop(connection, {}).values():
             task.cancel()
             timer.cancel()
 
     @property
     def waiting(self) -> int:
-        """Questions without an answer yet."""
+        """The number of questions without an answer."""
         return sum(map(len, self._waiting.values()))
 
     def stop(self) -> None:
-        """Drops all questions."""
+        """Drop all questions."""
         for connection in list(self._waiting):
             self.withdraw(connection)
 
     def _ask_for_renewal(self, source: str) -> None:
-        """An issuer shows a key no longer: whose token it signed is asked for another one."""
+        """An issuer no longer has a key: ask the holders of tokens signed by it for another token."""
         read_logger().info("key_withdrawn", source=source.partition("\n")[0], within_ms=RENEWAL_MS)
         self._send([WithdrawOrder(source, int(Code.TOKEN_EXPIRED), RENEWAL_MS)])
 
     def _ask_again(self, identity: str | None, tenant: str | None) -> None:
-        """An authorizer's answers have changed; what it says of that within a moment is one batch."""
+        """An authorizer's answers have changed. Calls within a short time become one batch."""
         if not self._outdated:
             asyncio.get_running_loop().call_later(ASK_AGAIN_S, self._flush_outdated)
         self._outdated.add(AskAgainOrder(identity, tenant))
@@ -131,7 +132,7 @@ class Gate:
             read_logger().error("reauthorization_failed", reason=str(error))
 
     def _take(self, question: Question) -> Waiting | None:
-        """What waits for an answer to this question, which waits no longer."""
+        """The task of this question, which is removed from the waiting ones."""
         of_connection = self._waiting.get(question.connection, {})
         taken = of_connection.pop(question.key, None)
         if not of_connection:
@@ -163,7 +164,7 @@ class Gate:
             self._reply(done.result())
 
     def _fail(self, question: Question, why: str) -> None:
-        """Whatever went wrong in a user's authorizer, nothing is allowed by it."""
+        """A user's authorizer failed: nothing is allowed."""
         self.counts["failed"] += 1
         token = question.token if isinstance(question, AuthorizeReport) else None
         why = hide(f"{_name_method(question)}: {why}"[:FIELD_CHARACTERS_MAX], token)
@@ -187,7 +188,7 @@ class Gate:
                 self._send_alone(answer)
 
     def _refuse_revoked(self, answer: Answer) -> Answer:
-        """Looked at when the answer leaves: an order that revokes, or a reload that removes an issuer, cannot fall between."""
+        """Refuse revoked identities, checked when the answer is sent, so that no revocation or reload can happen in between."""
         if isinstance(answer, GrantOrder) and self._revocations.covers(
             answer.identity, answer.token_id, answer.tenant, answer.authority
         ):
@@ -201,7 +202,7 @@ class Gate:
         return answer
 
     def _send_alone(self, answer: Answer) -> None:
-        """One answer that the engine cannot compile must not take the others' with it."""
+        """Send answers one by one after a batch failed, so that one that the engine cannot compile does not discard the others."""
         try:
             self._send([self._refuse_revoked(answer)])
         except Exception as error:

@@ -1,7 +1,7 @@
-"""Takes a secret out of a text that is about to be logged or sent, in whatever encoding the text holds it.
+"""Removes a secret from a text before it is logged or sent, in any encoding in which the text may contain it.
 
-Pure. A long secret is found by its parts too (an error often cuts what it shows); a short one only where it stands alone, so that a
-token `a` does not blot out every line.
+Pure. A long secret is also found by its parts, because errors often shorten what they show. A short one is found only as
+a whole word, so that the token `a` does not erase every line.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "(secret)"
 PART_CHARACTERS = 12
-"""So many characters in a row of one form of a secret are a part of it."""
+"""This many consecutive characters of one form of a secret count as a part of it."""
 CHUNK_CHARACTERS = PART_CHARACTERS // 2
-"""Any such part holds one of the text's chunks whole: only a chunk that the form has is looked at closely. Tokens may be 64 KiB."""
+"""Any such part contains one whole chunk of the text, so only chunks that occur in the form are compared. Tokens may be 64 KiB."""
 
 
 def hide(text: str, secret: str | None) -> str:
@@ -50,7 +50,7 @@ def _list_forms(secret: str) -> Iterator[str]:
 
 
 def _mark(marked: bytearray, text: str, form: str) -> None:
-    """Marks what of the text is the form, or a part of it that is long enough."""
+    """Mark the places of the text that are the form, or a long enough part of it."""
     if len(form) < PART_CHARACTERS:
         for found in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text):
             marked[found.start() : found.end()] = b"\1" * len(found.group())

@@ -1,6 +1,6 @@
-"""A user's authorizer behind the boundary: each question is answered on its own thread, and each answer is checked there.
+"""A user's authorizer on a thread of its own, where it answers each question and each answer is checked.
 
-To the gate it is an authorizer like any other. What a call may take in all is the gate's to say; `start` and `stop` have limits here.
+The gate uses it like any other authorizer and limits the time of a call; `start` and `stop` have limits here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .rights import Grant, Refusal, read_text
 
 
 class HostedAuthorizer(Authorizer):
-    """Stands for `inner`, which is called on the host's thread alone."""
+    """Wraps `inner`, whose methods are called on the host's thread only."""
 
     def __init__(self, inner: Authorizer, access: AccessConfig) -> None:
         self.inner = inner
@@ -57,7 +57,9 @@ class HostedAuthorizer(Authorizer):
             await self.host.stop()
 
     def _give_ask_again(self, loop: asyncio.AbstractEventLoop) -> None:
-        """What the extension may call on its own thread. A wrong argument is its caller's error; a node that has ended hears nothing."""
+        """The function `ask_again` that the extension may call on its own thread. A wrong argument raises in the caller;
+        after the node has ended a call does nothing.
+        """
 
         def ask_again(identity: str | None = None, tenant: str | None = None) -> None:
             if not all(name is None or isinstance(name, str) for name in (identity, tenant)):
@@ -92,5 +94,5 @@ class HostedAuthorizer(Authorizer):
 
 
 def _own(answer: Grant | Refusal) -> Grant | Refusal:
-    """A user's authorizer vouches for its identities itself: it can speak for no other authority."""
+    """A user's authorizer vouches for its identities itself, and for no other authority."""
     return replace(answer, source=None, authority="authorizer") if isinstance(answer, Grant) else answer

@@ -1,6 +1,6 @@
-"""Names that a person would take for each other: `partner:` and `Partner:`, one with a Cyrillic letter, `shop1:` and `shopl:`.
+"""Names that look alike to a person: `partner:` and `Partner:`, one with a Cyrillic letter, `shop1:` and `shopl:`.
 
-Pure. Such names are different holders to the node, and the same to whoever reads a list or a log.
+Pure. For the node they are different holders; a reader of a list or log cannot distinguish them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEPARATORS = frozenset("-_.:/@ ")
 
 
 def read_skeleton(name: str) -> str:
-    """The same text for names that look alike."""
+    """A text that is equal for names that look alike."""
     plain = unicodedata.normalize("NFKD", name).casefold().translate(_ALIKE)
     letters = "".join(one for one in plain if not unicodedata.combining(one) and one not in _SEPARATORS)
     return letters.replace("rn", "m").replace("vv", "w").replace("i", "l")

@@ -1,4 +1,4 @@
-"""What the authorizer's calls add up to, as figures for /metrics."""
+"""Sums of the authorizer's calls, as metrics for /metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STUCK = MetricSpec(
 
 
 def count_authorizer(gate: Gate, host: ExtensionHost | None) -> dict[MetricSpec, float]:
-    """All counts of the gate, and the calls that are stuck."""
+    """All counts of the gate, and the number of stuck calls."""
     figures: dict[MetricSpec, float] = {
         MetricSpec(f"authorizer_{name}", Kind.COUNTER, "questions", f"Questions to the authorizer that were {name}."): n
         for name, n in gate.counts.items()

@@ -1,9 +1,9 @@
-"""Who is revoked: token ids and identities, until when, kept over a restart where the node has a data directory.
+"""Revoked token ids and identities with their ends, kept over a restart if the node has a data directory.
 
-A revoked identity is refused whatever it shows; a revoked token id only with that token. Without a tenant or an authority a
-revocation means all of that name. The server closes the connections; a client that asks afterwards is refused here, at the last moment
-before the answer leaves, so that none slips through between. Invariant: at most REVOCATIONS_MAX are kept, and one that has no room is
-refused; one that the disk does not take holds in memory, and is written when the disk takes it.
+A revoked identity is refused with any token; a revoked token id only with that token. A revocation without a tenant or an
+authority applies to all of that name. The server closes the connections. A client that connects afterwards is refused
+here, immediately before the answer is sent, so that none gets in between. Invariant: at most REVOCATIONS_MAX are kept;
+one beyond it is refused. One that cannot be written to disk applies from memory, and is written as soon as possible.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ from .rights import IDENTITY_BYTES_MAX, TOKEN_ID_BYTES_MAX, read_text
 
 REVOCATIONS_MAX = 1_000_000
 FULL_LOOK_MS = 60_000
-"""While all places are taken, ended revocations are looked for this seldom."""
+"""Seconds between two searches for ended revocations while the table is full."""
 SECONDS_MAX = 100_000_000_000
-"""Unix time in milliseconds was larger than this since 1973: a smaller `until_ms` is in seconds."""
+"""Unix time in milliseconds has been larger than this since 1973: a smaller `until_ms` is in seconds."""
 
 NAMES_MAX = 200_000
-"""Names that are remembered, as hashes; of more, the oldest go."""
+"""The number of remembered names, as hashes; beyond it the oldest are removed."""
 
 Key = tuple[str | None, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """Exactly one of identity and token id; `until_ms` (Unix time) None: until it is lifted.
-
-    `tenant` and `authority` None: whatever they are.
+    """Exactly one of identity and token id is set. `until_ms` (Unix time) None: until it is lifted. `tenant` and `authority`
+    None: any.
     """
 
     identity: str | None = None
@@ -90,9 +89,8 @@ class Revocation:
 
 
 class Revocations:
-    """All of one node. `folder` None: they live as long as the node.
-
-    `same_holder`: authorities whose names mean the same people.
+    """The revocations of one node. `folder` None: they are lost when the node ends. `same_holder`: authorities whose names
+    mean the same people.
     """
 
     def __init__(
@@ -115,7 +113,7 @@ class Revocations:
         return self._same_holder[0] if authority in self._same_holder else authority
 
     def add(self, revocation: Revocation) -> None:
-        """Refuses it from now on; raises NodeFailed where there is no room. `keep` writes it down."""
+        """Refuse the holder from now on; raises NodeFailed if there is no room. `keep` writes it to disk."""
         if revocation.key not in self._all and len(self) >= REVOCATIONS_MAX:
             if self._now_ms() - self._full_looked_ms >= FULL_LOOK_MS:
                 self._full_looked_ms = self._now_ms()
@@ -134,18 +132,18 @@ class Revocations:
         tenant: str | None = None,
         authority: str | None = None,
     ) -> bool:
-        """Forgets the revocation of exactly this; whether there was one. `keep` writes it down."""
+        """Remove exactly this revocation; returns whether it existed. `keep` writes that to disk."""
         lifted = self._all.pop((identity, token_id, tenant, authority), None)
         if lifted is not None and self.log is not None:
             self.log.append({**lifted.describe(), "lifted": True})
         return lifted is not None
 
     async def keep(self) -> bool:
-        """Writes what is not written yet; False: the disk does not take it, and it is tried again until it does."""
+        """Write unwritten changes. False: the disk refuses them, and the write is repeated until it succeeds."""
         return self.log is None or await self.log.flush(self._describe_all, len(self))
 
     async def stop(self) -> None:
-        """The last try to write what is not written."""
+        """Try for the last time to write unwritten changes."""
         if self.log is not None:
             await self.keep()
             await self.log.stop()
@@ -157,12 +155,12 @@ class Revocations:
         return any(one is not None and (one.until_ms is None or now_ms < one.until_ms) for one in found)
 
     def list(self) -> list[Revocation]:
-        """Those that hold now, identities first, by name."""
+        """The current revocations, identities first, by name."""
         self._drop_past()
         return sorted(self._all.values(), key=lambda one: (one.identity is None, one.name))
 
     def name_all(self) -> Iterator[dict[str, str | None]]:
-        """The same as the engine takes them."""
+        """The current revocations in the engine's form."""
         for one in self.list():
             authority = None if one.authority is None else self.join(one.authority)
             yield {"identity": one.identity, "token": one.token_id, "tenant": one.tenant, "authority": authority}
@@ -209,7 +207,7 @@ class Revocations:
 
 
 class SeenNames:
-    """Identities and token ids that came, bounded."""
+    """Identities and token ids that have connected; bounded."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[int, None] = OrderedDict()

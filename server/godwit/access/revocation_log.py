@@ -1,8 +1,9 @@
-"""The file of revocations: one JSON object a line, appended, so that a revocation costs the same however many there are.
+"""The file of revocations: one JSON object on each line. Rows are appended, so the cost does not depend on their number.
 
-Written on a thread; the event loop never waits for the disk. What the disk refuses stays in memory and is tried again. Where most lines
-are outdated the file is written anew beside itself and renamed over. A line that a crash cut short at the end was never reported as
-kept, and is ignored. Owns the file's form: a row is a revocation's description; with `"lifted": true` it takes that back.
+Written on a thread; the event loop never waits for the disk. Rows that the disk refuses stay in memory, and the write is
+repeated. If most lines are outdated, a new file is written and renamed over the old one. A last line that a crash cut
+short was never reported as written, and is ignored. Owns the file's form: a row describes a revocation; with `"lifted":
+true` it removes one.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from ..logs import read_logger
 
 FILE_NAME = "revocations.log"
 OLD_FILE_NAME = "revocations.json"
-"""One JSON list: what nodes before this form wrote."""
+"""The form of earlier nodes: one JSON list."""
 Rows = list[dict[str, Any]]
 
 RETRY_S = 5.0
 COMPACT_ROWS_MIN = 1_000
-"""Outdated lines that are left in peace, beside as many as there are revocations."""
+"""The number of outdated lines, in addition to the number of revocations, at which the file is rewritten."""
 
 
 class RevocationLog:
-    """One for a node. `reason`: why the disk took the last lines not; empty: it took them."""
+    """The log of one node. `reason`: why the disk refused the last lines; empty if it accepted them."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
@@ -42,7 +43,7 @@ class RevocationLog:
 
     @property
     def unkept(self) -> int:
-        """Lines that the disk has not taken yet."""
+        """Lines that are not on the disk yet."""
         return len(self._waiting)
 
     def read(self) -> Iterator[dict[str, Any]]:
@@ -58,11 +59,11 @@ class RevocationLog:
         self._bytes = len(whole) + 1 if whole else 0
 
     def append(self, row: dict[str, Any]) -> None:
-        """It is written with the next flush."""
+        """Add a row; the next flush writes it."""
         self._waiting.append(json.dumps(row).encode() + b"\n")
 
     async def flush(self, describe_all: Callable[[], Rows], live: int) -> bool:
-        """Writes what waits; whether all of it is on the disk now. `live`: how many rows `describe_all` would return."""
+        """Write waiting rows. Returns whether all rows are on the disk. `live`: how many rows `describe_all` would return."""
         async with self._turn:
             if not self._waiting and not self._is_old:
                 return True
@@ -82,7 +83,7 @@ class RevocationLog:
         return True
 
     async def stop(self) -> None:
-        """No more tries."""
+        """Stop repeating failed writes."""
         if self._retry is not None:
             self._retry.cancel()
 
@@ -103,7 +104,7 @@ class RevocationLog:
                 return
 
     def _write_more(self, lines: list[bytes]) -> None:
-        """Behind the last whole line: what a failure left half written goes."""
+        """Write after the last whole line; a partial line of a failed write is removed."""
         content = b"".join(lines)
         is_new = not self.file.exists()
         with self.file.open("r+b" if not is_new else "xb") as written:

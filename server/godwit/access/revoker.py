@@ -1,6 +1,7 @@
-"""An operator's revocation carried out: refused from now on, closed, written down, and answered with what it ended.
+"""Carries out an operator's revocation: refuses the holder, closes its connections, writes it to disk, and returns their
+number.
 
-A stolen token need not be connected: a name that nobody came by is revoked all the same, with a warning, for it may be misspelt.
+A stolen token need not be in use: a name that never connected is revoked too, with a warning, because it may be misspelt.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Revoke = Callable[[str | None, str | None, int, str | None, str | None], tuple[i
 
 
 class Revoker:
-    """One for a node. `revoke` of the engine closes and counts; `tell` brings the event to the audits."""
+    """The revoker of one node. `revoke` of the engine closes and counts; `tell` passes the event to the audits."""
 
     def __init__(
         self, revocations: Revocations, revoke: Revoke, seen: SeenNames, tell: Callable[[str, str, str, str], None]
@@ -26,7 +27,9 @@ class Revoker:
         self._revocations, self._revoke, self._seen, self._tell = revocations, revoke, seen, tell
 
     async def revoke(self, revocation: Revocation) -> dict[str, Any]:
-        """What it ended, and whether it is on the disk; raises NodeFailed where there is no room, ValueError for a wrong end."""
+        """Revoke; returns what it ended, and whether it is on the disk. Raises NodeFailed if there is no room, ValueError
+        for a wrong end.
+        """
         revocation.check_end(time.time() * 1000)
         self._revocations.add(revocation)
         connections, sessions, wills = await asyncio.to_thread(
@@ -45,13 +48,13 @@ class Revoker:
         return {**revocation.describe(), **ended, "warning": warning}
 
     async def lift(self, named: dict[str, str]) -> dict[str, Any] | None:
-        """Takes a revocation back; None: there is none."""
+        """Remove a revocation; None if it does not exist."""
         if not self._revocations.lift(**named):
             return None
         return {**named, "lifted": True, "kept": await self._revocations.keep()}
 
     def describe_trouble(self) -> dict[str, str]:
-        """For health: what the disk does not take."""
+        """For health: the rows that the disk refuses."""
         log = self._revocations.log
         return {"revocations": f"not kept: {log.reason}"} if log is not None and log.reason else {}
 

@@ -22,7 +22,7 @@ TOKEN_ID_BYTES_MAX = 1_024
 REASON_CHARACTERS_MAX = 1_000
 RULES_MAX = 10_000
 EXPIRES_MS_MIN = 978_307_200_000
-"""1 January 2001: a smaller end of a grant that is not 0 is in seconds."""
+"""1 January 2001 in milliseconds: a smaller end of a grant that is not 0 is in seconds."""
 
 
 class Action(StrEnum):
@@ -63,7 +63,7 @@ class Rule:
 
     @classmethod
     def deny(cls, pattern: str, actions: str = "both") -> Rule:
-        """Deny them, unless a more specific rule allows them."""
+        """Deny `actions` on the pattern, unless a more specific rule allows them."""
         return cls(pattern, Action(actions), Verdict.DENY)
 
     @classmethod
@@ -87,9 +87,13 @@ class Grant:
     token_id: str | None = None
     tenant: str = ""
     source: str | None = None
-    """Who vouched for it and may stop to while its holder is connected: `jwt:ISSUER` or `certificate`, a line end, and the key."""
+    """The source that vouched for it and may be removed while its holder is connected: `jwt:ISSUER` or `certificate`, a line
+    end, and the key.
+    """
     authority: str = "authorizer"
-    """Who vouches for the identity: jwt:ISSUER, certificate, basic or anonymous. A user's authorizer is always `authorizer`."""
+    """The authority that vouches for the identity: jwt:ISSUER, certificate, basic or anonymous. For a user's authorizer it
+    is always `authorizer`.
+    """
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A no to a connection: its closing code and a sentence for the client."""
+    """Refuses a connection: the close code and a sentence for the client."""
 
     reason: str = "the authorizer refused this client"
     code: Code = Code.CONNECT_REFUSED

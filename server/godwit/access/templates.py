@@ -1,6 +1,6 @@
-"""Patterns of the configuration in which {identity} or {tenant} stands for one whole segment.
+"""Patterns of the configuration in which {identity} or {tenant} is one whole segment.
 
-Pure. Invariant: a name never becomes more than that segment, so that nobody can be named into somebody else's subjects.
+Pure. Invariant: a name never becomes more than that segment, so that no name gives access to subjects of others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..subject import check_subject
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """The pattern of one holder; raises ValueError where a name that it needs cannot stand in a subject."""
+    """The pattern for one holder; raises ValueError if a name that it needs cannot be a segment."""
     for braces, name in names.items():
         if braces in template:
             check_segment(name)
@@ -21,7 +21,7 @@ def fill_template(template: str, names: Mapping[str, str]) -> str:
 
 
 def check_segment(name: str) -> None:
-    """Raises ValueError where a name is not a single, plain segment of a subject."""
+    """Check that a name is a single, plain segment of a subject; raises ValueError."""
     try:
         check_subject("/" + name)
     except SubjectInvalid as error:

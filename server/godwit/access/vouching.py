@@ -1,7 +1,7 @@
-"""Who vouches for holders: the judges in front of one another, and what each of them trusts.
+"""The chain of judges that vouch for holders, and the authorities that each trusts.
 
-Those of dispatch and of certificates stand in front of the mode's own, as `inner`. A user's authorizer is the last: what its object
-has of such names is its own.
+The judges of dispatch and certificates come before the mode's own, which they hold as `inner`. A user's authorizer is the
+last one; attributes of its object are not used.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Vouching(Protocol):
     """A judge that vouches for holders itself."""
 
     def list_trusted(self) -> list[str]:
-        """The authorities, with `\\n` and a key or a name behind them where not all of theirs are trusted."""
+        """The authorities; followed by `\n` and a key or a name if only that one is trusted."""
 
 
 def list_judges(authorizer: Authorizer | None) -> Iterator[Authorizer]:
-    """From the outermost to the mode's own."""
+    """All judges, from the outermost to the mode's own."""
     judge = authorizer
     while judge is not None:
         yield judge
@@ -30,7 +30,7 @@ def list_judges(authorizer: Authorizer | None) -> Iterator[Authorizer]:
 
 
 def is_trusted(authorizer: Authorizer | None, source: str | None) -> bool:
-    """Whether who vouched for a grant may still do so; without a source nobody can have been removed."""
+    """Whether the source of a grant may still vouch; a grant without a source always passes."""
     return source is None or any(
         source == trusted or source.startswith(f"{trusted}\n")
         for judge in list_judges(authorizer)

@@ -1,7 +1,8 @@
 """The interface of an audit: it receives batches of events, in async Python, on a thread of its own.
 
-A slow audit loses the oldest events, and receives their number, or makes publishers wait (`audit.overflow`); it never delays a
-delivery. If it raises an error, that batch counts as received; the error is logged and counted, and the next batch follows.
+A slow audit loses the oldest events, and receives their number, or makes publishers wait (`audit.overflow`). It never
+delays a delivery. If it raises an error, that batch counts as received; the error is logged and counted, and the next
+batch follows.
 
     class Ledger(Audit):
         async def take(self, events):

@@ -1,7 +1,8 @@
 """One audit: its bounded queues, its thread, and the calls of its `take`.
 
-Owns what waits for the audit and what happens at the bounds: messages have a queue of their own, so that arrivals and figures never
-push a message out. Both queues are bounded in events and in bytes. Invariant: what was lost is counted and reported with the next batch.
+Owns the waiting events and their limits. Messages have a queue of their own, so that other events never displace a
+message. Both queues are bounded in events and in bytes. Invariant: lost events are counted, and the next batch reports
+the number.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from .audit import Audit, NodeFace
 from .events import AccessEvent, CacheEvent, Event, LostEvent, MessageEvent, StatisticsEvent
 
 EVENT_BYTES = 700
-"""Memory of an event of any kind beside the bytes of its text and content: objects of Python and places in containers."""
+"""Memory of one event in addition to the bytes of its text and content: Python objects and slots in containers."""
 FIGURES_BYTES = 200
-"""Memory of one figure of a statistics or cache event."""
+"""Memory of one number in a statistics or cache event."""
 _E = TypeVar("_E", bound=Event, covariant=True)
 
 
 class _Waiting(NamedTuple, Generic[_E]):
     arrival: int
     size: int
-    """Bytes it was counted with when it came: an extension may change what an event holds."""
+    """The bytes counted when the event arrived; an extension may change what an event contains."""
     event: _E
 
 
@@ -52,19 +53,19 @@ class AuditDesk:
 
     @property
     def behind(self) -> int:
-        """Events that wait."""
+        """The number of waiting events."""
         return len(self._messages) + len(self._others)
 
     @property
     def room(self) -> tuple[int, int]:
-        """Messages and their bytes for which there is room."""
+        """How many messages, and how many of their bytes, fit into the queue."""
         size = self._config.queue_bytes_max - self.message_bytes
         # the engine counts the bytes of messages as it holds them, and each takes more here
         return min(self._config.queue_events_max - len(self._messages), -(-size // EVENT_BYTES)), size
 
     @property
     def may_hold(self) -> bool:
-        """Whether publishers may still wait for it: not once a `take` has been late for `block_ms_max`."""
+        """Whether publishers may wait for it: no longer, once a `take` has exceeded `block_ms_max`."""
         if self._late_since is None or time.monotonic() < self._late_since + self._config.block_ms_max / 1000:
             return True
         if not self._has_given_way:
@@ -75,7 +76,7 @@ class AuditDesk:
         return False
 
     def put_messages(self, messages: Iterable[MessageEvent], *, may_lose: bool = True) -> None:
-        """Takes all of them; if there is no room, the oldest are dropped, if the audit allows it."""
+        """Queue messages; if there is no room and the audit allows it, the oldest are dropped."""
         for message in messages:
             self._arrivals += 1
             size = _size(message)
@@ -87,7 +88,7 @@ class AuditDesk:
         self._wake()
 
     def put_others(self, events: Iterable[Event]) -> None:
-        """Takes events that are not messages, in the same way."""
+        """Queue events that are not messages, in the same way."""
         for event in events:
             self._arrivals += 1
             size = _size(event)
@@ -109,16 +110,16 @@ class AuditDesk:
         self._wake()
 
     def describe(self) -> str:
-        """What is wrong with it now; empty: nothing."""
+        """The current problem as a sentence; empty if there is none."""
         late = "" if self._late_since is None else f"take has run longer than {self._config.take_timeout_ms} ms"
         return late or self.host.describe()
 
     async def start(self, node: NodeFace) -> None:
-        """Gives it what it may ask of the node. Raises AuthorizerFailed where it raises, or takes too long."""
+        """Start the audit and give it access to the node. Raises AuthorizerFailed if it raises, or takes too long."""
         await self.host.call_within(self._config.start_timeout_ms, "audit.start_timeout_ms", self._start, node)
 
     async def stop(self) -> None:
-        """Stops it, or leaves it behind; the node stops all the same."""
+        """Stop the audit, or abandon it; the node stops in any case."""
         try:
             await self.host.call_within(self._config.stop_timeout_ms, "audit.stop_timeout_ms", self._stop)
         except AuthorizerFailed as error:
@@ -137,7 +138,7 @@ class AuditDesk:
         await self.audit.take(batch)
 
     async def serve(self) -> None:
-        """Brings batch after batch, each once the one before is done."""
+        """Pass batches to the audit, one after the other."""
         while True:
             await self.filled.wait()
             batch = self._next_batch()
@@ -163,7 +164,7 @@ class AuditDesk:
         return batch
 
     async def _take(self, batch: list[Event]) -> None:
-        """One `take`, whatever becomes of it. Late, it has failed, and the next waits for its end all the same."""
+        """One `take`, which may fail. A late one counts as failed, and the next one still waits for it to end."""
         timer = asyncio.get_running_loop().call_later(self._config.take_timeout_ms / 1000, self._be_late, len(batch))
         try:
             await self.host.call(self._hand, batch)
@@ -190,7 +191,7 @@ class AuditDesk:
 
 
 def _size(event: Event) -> int:
-    """The memory that an event takes, rather more than less: a character outside ASCII takes up to four bytes."""
+    """The estimated memory of an event, never too low: a character outside ASCII takes up to four bytes."""
     match event:
         case MessageEvent():
             text = (event.subject, event.position or "", event.kind, event.identity, event.tenant, event.authority)
@@ -207,7 +208,7 @@ def _size(event: Event) -> int:
 
 
 def _count_figures(figures: Any) -> int:
-    """The members of dicts and lists within each other: the engine's statistics have a dict for each shard."""
+    """The number of members of nested dicts and lists: the engine's statistics have a dict for each shard."""
     if isinstance(figures, Mapping):
         return len(figures) + sum(map(_count_figures, figures.values()))
     return len(figures) + sum(map(_count_figures, figures)) if isinstance(figures, list | tuple) else 0

@@ -1,4 +1,4 @@
-"""What audits took, lost and failed at, and how far they are behind, as figures for /metrics."""
+"""Numbers of events that audits took, lost and failed at, and that wait, as metrics for /metrics."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Brings events to the audits: fetched in batches, to each audit's own queues (desk.py).
+"""Fetches events in batches and passes them to the queues of each audit (desk.py).
 
-Owns when messages are fetched. They wait in the engine; with `overflow = "block"` they are fetched only while every audit has
-room, so that the engine's own bound fills and publishers are not read. An audit whose `take` does not end loses that say after
-`block_ms_max`. Every task is watched: one that ends is logged, counted and begun again.
+Owns when messages are fetched from the engine. With `overflow = "block"` they are fetched only while every audit has
+room; otherwise the engine's buffer fills up and publishers wait. After `block_ms_max` an audit whose `take` does not end
+no longer makes publishers wait. A task that ends is logged, counted and restarted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def load_audits(config: AuditConfig) -> list[Audit]:
 
 
 class AuditRunner:
-    """One for a node. `take_heard` fetches messages, `read_stats` the engine's figures (on a thread)."""
+    """The audits of one node. `take_heard` fetches messages, `read_stats` the engine's metrics (on a thread)."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class AuditRunner:
 
     @property
     def counts(self) -> Counter[str]:
-        """Events taken and lost, batches that failed, tasks begun again, and what waits now, of all audits together."""
+        """The sums over all audits: events taken and lost, failed batches, restarted tasks, and waiting events."""
         total: Counter[str] = Counter(taken=0, lost=0, failed=0)
         for desk in self.desks:
             total.update(desk.counts)
@@ -77,13 +77,13 @@ class AuditRunner:
         return total
 
     def describe_troubles(self) -> dict[str, str]:
-        """What is wrong now, by audit or task."""
+        """The current problems, by audit or task."""
         told = {f"audit {desk.name}": desk.describe() for desk in self.desks}
         told |= {task.name: task.reason for task in self._tasks}
         return {name: why for name, why in told.items() if why}
 
     async def start(self) -> None:
-        """Starts the audits; raises AuthorizerFailed where one does not."""
+        """Start the audits; raises AuthorizerFailed if one does not start."""
         for desk in self.desks:
             try:
                 await desk.start(self._node)
@@ -95,7 +95,7 @@ class AuditRunner:
             self._tasks.append(WatchedTask("fetch audit figures", self._fetch_figures))
 
     async def stop(self) -> None:
-        """Gives the audits a while to take the events that wait, then ends."""
+        """Give the audits some time to take the waiting events, then stop them."""
         if self._tasks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.stop_timeout_ms / 1000):
@@ -105,7 +105,7 @@ class AuditRunner:
         await asyncio.gather(*(desk.stop() for desk in self.desks))
 
     def tell_reports(self, reports: Iterable[tuple[Any, ...]]) -> None:
-        """The engine's reports of sessions, as access events; other reports are ignored."""
+        """Pass the engine's reports of sessions as access events; other reports are ignored."""
         if self.desks:
             now_ms = time.time_ns() // 1_000_000
             named = (
@@ -114,7 +114,7 @@ class AuditRunner:
             self._put([AccessEvent(kind, now_ms, **fields) for kind, fields in named])
 
     def tell(self, *events: Event) -> None:
-        """Events of the server's own."""
+        """Pass events of the server itself."""
         self._put(events)
 
     def tell_revoked(self, identity: str, name: str, tenant: str, authority: str) -> None:
@@ -127,7 +127,7 @@ class AuditRunner:
             desk.put_others(events)
 
     async def _hand_over(self) -> None:
-        """Until every audit has taken all there is."""
+        """Pass on messages until every audit has taken all of them."""
         while True:
             await asyncio.gather(*(desk.emptied.wait() for desk in self.desks))
             # the task that fetches may have had the last of them
@@ -141,7 +141,7 @@ class AuditRunner:
             await asyncio.sleep(0)
 
     def _fetch(self) -> bool:
-        """Fetches one batch of messages; whether more may wait."""
+        """Fetch one batch of messages. Returns whether more may wait."""
         config = self._config
         count, size = config.batch_events_max, config.queue_bytes_max
         is_holding = config.overflow == "block"

@@ -1,4 +1,4 @@
-"""Where users' code runs: its thread and what may pass its boundary (host.py), and tasks around it that begin again (watched.py)."""
+"""Runs users' code: its thread and the checks at its boundary (host.py), and tasks that are restarted when they end (watched.py)."""
 
 from .host import ExtensionHost, describe_error
 from .watched import WatchedTask

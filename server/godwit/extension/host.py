@@ -1,8 +1,9 @@
-"""Runs a user's extension on a thread and event loop of its own, so that it can fail only itself.
+"""Runs a user's extension on a thread and event loop of its own, so that its failures do not affect the node.
 
-Owns the boundary: whatever an extension raises (SystemExit and KeyboardInterrupt too) arrives as AuthorizerFailed; a call that is
-given up is cancelled, and counted as stuck until it ends; a loop that is blocked is logged with its stack. Not defended against:
-`os._exit`, crashes of native code, memory. Invariant: nothing here waits for an extension without a limit.
+Owns the boundary: any exception of an extension, SystemExit and KeyboardInterrupt included, becomes AuthorizerFailed. An
+abandoned call is cancelled, and counted as stuck until it ends. A blocked event loop is logged with its stack. There is
+no protection against `os._exit`, crashes of native code and use of memory. Invariant: every wait for an extension has a
+limit.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from ..errors import AuthorizerFailed
 from ..logs import read_logger
 
 STUCK_CALLS_MAX = 10_000
-"""Calls that were given up and have not ended; at it, further calls of this extension fail at once."""
+"""Abandoned calls that have not ended. At this number, further calls of this extension fail at once."""
 LOOK_S = 1.0
-"""How often the extension's loop is asked for a sign of life; one that gives none until the next look is blocked."""
+"""Seconds between two checks of the extension's loop. A loop that has not answered by the next check is blocked."""
 END_S = 1.0
-"""How long the tasks that an extension leaves behind, and then its thread, may take to end."""
+"""Seconds that an extension's remaining tasks, and then its thread, may take to end."""
 STACK_FRAMES_MAX = 8
 ERROR_CHARACTERS_MAX = 2_000
 _Outcome = tuple[Any, AuthorizerFailed | None]
-"""What a call returned, or why it failed."""
+"""The result of a call, or its error."""
 _Code = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 
 
 class ExtensionHost:
-    """One for an extension; `call` and all else is for the node's event loop."""
+    """The host of one extension. All methods are called on the node's event loop."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,7 +50,9 @@ class ExtensionHost:
         """Those that have not ended. A loop forgets a task that nothing wakes; the thread that deletes it would run its code."""
 
     async def call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-        """What it returns; raises AuthorizerFailed for whatever it raises. Cancelled, it returns at once, whatever runs there."""
+        """Run a call; returns its result. Raises AuthorizerFailed for any exception. If cancelled, it returns at once,
+        whatever still runs.
+        """
         if self._is_ending:
             raise AuthorizerFailed(f"{self.name} has ended")
         if self.stuck >= STUCK_CALLS_MAX:
@@ -70,7 +73,7 @@ class ExtensionHost:
     async def call_within(
         self, limit_ms: int, setting: str, function: Callable[..., Awaitable[Any]], *given: Any
     ) -> Any:
-        """The same with a time limit; AuthorizerFailed names the setting where it is over."""
+        """`call` with a time limit; the AuthorizerFailed names the setting if it is exceeded."""
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 return await self.call(function, *given)
@@ -78,7 +81,7 @@ class ExtensionHost:
             raise AuthorizerFailed(f"no end after {limit_ms / 1000:g} s ({setting})") from error
 
     async def stop(self) -> None:
-        """Ends the thread. One that does not end is left behind, logged with its stack; it does not keep the process."""
+        """End the thread. A thread that does not end is abandoned and logged with its stack; it does not keep the process alive."""
         if self._look is not None:
             self._look.cancel()
         self._is_ending = True
@@ -90,18 +93,18 @@ class ExtensionHost:
             read_logger().error("extension_abandoned", extension=self.name, stack=self.read_stack())
 
     def describe(self) -> str:
-        """What is wrong with it now; empty: nothing."""
+        """The current problem as a sentence; empty if there is none."""
         if self.is_blocked:
             return "its event loop is blocked"
         return f"{self.stuck:,} calls have not ended" if self.stuck else ""
 
     def post(self, work: Callable[[], object]) -> None:
-        """Work for the extension's loop; nothing happens where that is closed."""
+        """Run work on the extension's loop; ignored if the loop is closed."""
         if self._loop is not None:
             _send(self._loop, work)
 
     def read_stack(self) -> str:
-        """Where the extension's thread is."""
+        """The stack of the extension's thread."""
         frame = sys._current_frames().get(self._thread.ident or 0) if self._thread is not None else None
         if frame is None:
             return ""
@@ -119,7 +122,7 @@ class ExtensionHost:
             self._look_after()
 
     def _look_after(self) -> None:
-        """Asks for a sign of life, and looks whether the last one came."""
+        """Check whether the loop answered the last check, and send the next one."""
         if self._sign_is_due and not self.is_blocked:
             self.is_blocked = True
             read_logger().error("extension_blocked", extension=self.name, stack=self.read_stack())
@@ -136,7 +139,7 @@ class ExtensionHost:
             read_logger().info("extension_unblocked", extension=self.name)
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The thread. An exit that escapes a task of the extension's ends the loop's run, not the loop."""
+        """The thread. A SystemExit from a task of the extension ends one run of the loop; the loop is then run again."""
         asyncio.set_event_loop(loop)
         while not self._is_ending:
             try:
@@ -162,7 +165,7 @@ class ExtensionHost:
 
 
 class _Call:
-    """One call: begun and ended on the extension's loop, its outcome brought to the caller's."""
+    """One call: begins and ends on the extension's loop; its result is passed to the caller's loop."""
 
     def __init__(
         self, host: ExtensionHost, function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]
@@ -174,7 +177,7 @@ class _Call:
         self._is_given_up = self._has_ended = False
 
     def begin(self) -> None:
-        """On the extension's loop."""
+        """Begin the call, on the extension's loop."""
         if self._is_given_up:
             _send(self._home, lambda: self._end(None, None))
         else:
@@ -183,7 +186,7 @@ class _Call:
             self._task.add_done_callback(self._report)
 
     def give_up(self) -> None:
-        """On the caller's loop: nobody waits for it any more."""
+        """Abandon the call, on the caller's loop."""
         self._is_given_up = True
         if not self._has_ended:
             self._host.stuck += 1
@@ -202,7 +205,7 @@ class _Call:
             return None, AuthorizerFailed(describe_error(raised))
 
     def _report(self, task: asyncio.Task[_Outcome]) -> None:
-        """On the extension's loop: brings the outcome home."""
+        """Pass the result to the caller, on the extension's loop."""
         value, error = (None, AuthorizerFailed("it was cancelled")) if task.cancelled() else task.result()
         _send(self._home, lambda: self._end(value, error))
 

@@ -13,7 +13,7 @@ from ..logs import read_logger
 
 WAIT_MIN_S, WAIT_MAX_S = 0.1, 10.0
 WELL_S = 30.0
-"""Work that ran this long before it ended begins again after the shortest wait."""
+"""After running this many seconds, work that ends is restarted after the shortest wait."""
 
 
 class WatchedTask:
@@ -29,7 +29,7 @@ class WatchedTask:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Cancels it and waits for its end."""
+        """Cancel the task and wait until it has ended."""
         self._is_stopping = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)

@@ -1,12 +1,12 @@
-"""What a verified token says: who its holder is, until when, and which subjects it covers.
+"""The claims of a verified token: its holder, its end, and its subjects.
 
-Pure. The permissions claim names patterns by what they are for, allowed or denied:
+Pure. The permissions claim names patterns by action, allowed or denied:
 
     "permissions": {"allow": {"subscribe": ["/news/**"], "publish": ["/rooms/ann/**"], "both": ["/desk/*"]},
                     "deny": {"both": ["/news/internal/**"]}}
 
-Whatever no pattern covers is denied; the most specific pattern decides a subject, ties deny; a wildcard subscription is granted
-whole or refused. Invariant: a claim that is not exactly this is refused, never half understood.
+Everything else is denied. The most specific pattern decides; at a tie deny wins. A pattern subscription is granted as a
+whole or refused. Invariant: a claim in any other form is refused, never applied in part.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..templates import fill_template
 
 TOKEN_ID_BYTES_MAX = 256
 EXPIRES_S_MAX = 253_402_300_799
-"""The last second of the year 9999: a later end is a slip or an attack."""
+"""The last second of the year 9999: a later end is a mistake or an attack."""
 
 
 class ClaimsInvalid(ValueError):
-    """A token that is well signed and still says something it may not; the sentence is for the client."""
+    """The signature of a token is right, but its claims are not; the sentence is for the client."""
 
 
 def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -> Grant:
-    """The grant of claims that a key signed (its fingerprint); raises ClaimsInvalid."""
+    """The grant of a token's claims; `fingerprint` is that of the key that signed it. Raises ClaimsInvalid."""
     name = claims.get(issuer.identity_claim)
     if not isinstance(name, str) or not name:
         raise ClaimsInvalid(f"the claim {issuer.identity_claim} must name the holder")
@@ -53,7 +53,7 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -
 
 
 def name_source(issuer: str, key: str) -> str:
-    """Who vouched: what an order that withdraws an issuer, or one of its keys, names."""
+    """The source that vouched, as an order that withdraws an issuer or a key names it."""
     return f"jwt:{issuer}\n{key}" if key else f"jwt:{issuer}"
 
 
@@ -67,7 +67,7 @@ def read_end_ms(end_s: object) -> int:
 
 
 def read_token_id(token_id: object) -> str | None:
-    """`jti`, which a revocation names."""
+    """`jti`, by which a token can be revoked."""
     if token_id is None:
         return None
     if not isinstance(token_id, str) or not 1 <= len(token_id.encode()) <= TOKEN_ID_BYTES_MAX:
@@ -76,7 +76,7 @@ def read_token_id(token_id: object) -> str | None:
 
 
 def read_tenant(claims: Mapping[str, Any], issuer: IssuerConfig) -> str:
-    """Whose customer the holder is, where the issuer's tokens say that: then every one of them must."""
+    """The holder's tenant, if the issuer's tokens have one: then each must."""
     if not issuer.tenant_claim:
         return ""
     tenant = claims.get(issuer.tenant_claim)
@@ -86,9 +86,11 @@ def read_tenant(claims: Mapping[str, Any], issuer: IssuerConfig) -> str:
 
 
 def read_rules(permissions: object, issuer: IssuerConfig, names: Mapping[str, str]) -> list[Rule]:
-    """The rules of a permissions claim, after those every token of the issuer has; raises ClaimsInvalid, ValueError.
+    """The rules of a permissions claim, after the rules that all tokens of the issuer have. Raises ClaimsInvalid,
+    ValueError.
 
-    `names` are the holder's: what stands for {identity} and {tenant} in the issuer's patterns."""
+    `names`: the values of {identity} and {tenant} in the issuer's patterns.
+    """
     rules = [Rule.allow(fill_template(pattern, names), "subscribe") for pattern in issuer.subscribe]
     rules += [Rule.allow(fill_template(pattern, names), "publish") for pattern in issuer.publish]
     if permissions is None:

@@ -1,9 +1,9 @@
 """The authorizer of mode `jwt`: from a token to a grant.
 
-Signatures are checked on one thread of their own, in batches: a reconnect storm costs the event loop nothing but a wake-up a
-batch. A token that was verified is remembered (its digest) until it ends, its issuer's keys change, it was
-verified `verified_tokens_ms_max` ago, or others came since for which `verified_tokens_max` or `verified_tokens_bytes_max` makes it leave:
-a storm of known clients costs no signatures.
+Signatures are checked in batches on one thread of their own: a reconnect storm costs the event loop one wake-up for each
+batch. The digest of a verified token is cached until it ends, its issuer's keys change, it was verified
+`verified_tokens_ms_max` ago, or newer ones replace it at `verified_tokens_max` or `verified_tokens_bytes_max`. A storm of
+known clients needs no signature checks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, veri
 
 BATCH_MAX = 64
 GRANT_BYTES, RULE_BYTES = 1_000, 200
-"""Memory of a grant that is remembered, and of a rule of it, beside its text (at most four bytes a character)."""
+"""Memory of a cached grant, and of one rule, in addition to its text (at most four bytes for a character)."""
 
 
 class _Work(NamedTuple):
@@ -46,11 +46,11 @@ class _Verified(NamedTuple):
     ring: KeyRing
     until_ms: float
     size: int
-    """Bytes of memory, rather more than less."""
+    """The estimated memory in bytes; never too low."""
 
 
 class TokenAuthorizer(Authorizer):
-    """One for a node. `anonymous` is what a client gets that shows no token; None: it is refused."""
+    """The authorizer of one node. `anonymous` is the grant of clients without a token; None: they are refused."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class TokenAuthorizer(Authorizer):
         self.verifications = 0
 
     def adopt(self, other: TokenAuthorizer) -> list[str]:
-        """Trusts another's issuers from now on; keys that came over the network are kept where nothing about them changed."""
+        """Trust another's issuers from now on. Keys that were fetched are kept if their settings did not change."""
         kept = {
             name: pair
             for name, pair in self._issuers.items()
@@ -101,7 +101,7 @@ class TokenAuthorizer(Authorizer):
             self.on_withdrawn(name_source(issuer, key))
 
     def list_trusted(self) -> list[str]:
-        """Issuers, each with its keys where these stand in a file, as the engine names who vouched for a holder."""
+        """The issuers in the engine's form, with the keys of those that have a key file."""
         trusted = []
         for name, (_, source) in self._issuers.items():
             keys = source.list_fingerprints()
@@ -109,7 +109,7 @@ class TokenAuthorizer(Authorizer):
         return trusted
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
-        """Issuers whose tokens no longer grant what they did, once: how the connections of each end."""
+        """The issuers whose tokens grant less than before, since the last call: how the connections of each end."""
         taken, self._withdrawn = self._withdrawn, []
         return taken
 
@@ -123,7 +123,7 @@ class TokenAuthorizer(Authorizer):
             return Refusal(str(refused), Code.AUTHORIZER_UNAVAILABLE if refused.is_early else code)
 
     async def judge(self, token: str) -> Grant:
-        """The grant of a token; raises TokenRefused, or AuthorizerFailed where the issuer's keys cannot be had."""
+        """The grant of a token; raises TokenRefused, or AuthorizerFailed if the issuer's keys are not available."""
         if len(token) > TOKEN_BYTES_MAX:
             raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
         digest = hashlib.sha256(token.encode()).digest()
@@ -165,7 +165,7 @@ class TokenAuthorizer(Authorizer):
 
     @property
     def remembered(self) -> int:
-        """Verified tokens that are remembered."""
+        """The number of cached tokens."""
         return len(self._verified)
 
     def _recall(self, digest: bytes) -> _Verified | None:
@@ -176,7 +176,7 @@ class TokenAuthorizer(Authorizer):
         return known
 
     def _remember(self, digest: bytes, grant: Grant, issuer: str, ring: KeyRing) -> None:
-        """The oldest go where there is no room."""
+        """Cache a grant; the oldest are removed if there is no room."""
         self._forget(digest)
         size = _measure(grant)
         self._verified[digest] = _Verified(grant, issuer, ring, self._now_ms() + self._verified_tokens_ms_max, size)
@@ -237,7 +237,9 @@ def _measure(grant: Grant) -> int:
 def _find_withdrawn(
     before: dict[str, tuple[IssuerConfig, KeySource]], after: dict[str, tuple[IssuerConfig, KeySource]]
 ) -> list[tuple[str, Code]]:
-    """How the connections of each end: of a removed issuer or key for good (4002); of one that grants less, until a new token (4003)."""
+    """How the connections of each source end: for good if an issuer or key was removed (4002); until a new token if it
+    grants less (4003).
+    """
     found = []
     for name, (issuer, source) in before.items():
         if name not in after:
@@ -265,7 +267,7 @@ def _grants_less(before: IssuerConfig, after: IssuerConfig) -> bool:
 
 
 def verify_batch(batch: list[_Work]) -> list[Grant | Exception]:
-    """On the thread: each token's grant, or why it has none. Who has given up waiting is passed over."""
+    """On the thread: the grant of each token, or the error. Tokens whose caller gave up are skipped."""
     outcomes: list[Grant | Exception] = []
     for work in batch:
         try:

@@ -1,8 +1,8 @@
-"""Where an issuer's keys come from: a file, or its JWK Set over HTTPS, asked for by one at a time and kept for a while.
+"""The keys of an issuer: from a file, or from its JWK Set over HTTPS, with one request at a time and a cache.
 
-One source for each configured issuer, so that no issuer's key ever verifies another's token. The address is the operator's; none
-that a token names is ever opened. Fails closed: without keys, or with keys too old, nobody is let in. A key that is not known
-makes the source look again, but not more often than `refresh_ms_min`, so that strangers cannot make it hammer the issuer.
+One source for each configured issuer, so that no issuer's key ever verifies another's token. Only the configured address
+is opened, never one that a token names. Without keys, or with keys that are too old, every token is refused. An unknown
+key causes another fetch, at most one in `refresh_ms_min`, so that strangers cannot overload the issuer.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .keys import KeyRing, read_key_set, read_keys
 KEY_SET_BYTES_MAX = 1_048_576
 FETCH_TIMEOUT_S = 5.0
 LOOKS_GONE = 2
-"""Good looks in a row that do not find a key until it is taken for withdrawn."""
+"""After this many successful fetches in a row without a key, the key counts as withdrawn."""
 Fetch = Callable[[str], Awaitable[bytes]]
 
 
 class KeySource:
-    """The keys of one issuer. `fetch` gets a URL's body, `now_s` is a clock that never runs back."""
+    """The keys of one issuer. `fetch` returns the body of a URL, `now_s` is a monotonic clock."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class KeySource:
         self.fetches = 0
 
     async def keys(self, key_id: str | None) -> KeyRing:
-        """Keys that are fresh enough, looked for once more where `key_id` is none of them; raises AuthorizerFailed."""
+        """Keys that are fresh enough; fetched again if `key_id` is not among them. Raises AuthorizerFailed."""
         if self._issuer.keys_file:
             assert self._ring is not None
             return self._ring
@@ -71,9 +71,8 @@ class KeySource:
         return self._ring
 
     async def look_again(self, ring: KeyRing, looks: int) -> KeyRing | None:
-        """Keys that are newer than these, where a look finds any; raises AuthorizerFailed where it may not look so soon.
-
-        `looks`: how many `fetches` there were when the token came; one since then needs no other.
+        """Newer keys than these, if a fetch finds any; raises AuthorizerFailed if it is too soon for one. `looks`: the
+        number of `fetches` when the token arrived; a fetch since then is enough.
         """
         if self._issuer.keys_file or (self._ring is ring and self.fetches > looks):
             return None
@@ -82,18 +81,18 @@ class KeySource:
         return None if self._ring is ring else self._ring
 
     def list_fingerprints(self) -> list[str] | None:
-        """Of the keys of this issuer's file; None: they come over the network, and may come later."""
+        """The fingerprints of the keys in this issuer's file; None if its keys are fetched and may change."""
         return [key.fingerprint for key in self._ring.keys] if self._issuer.keys_file and self._ring else None
 
     def list_gone(self, other: KeySource) -> list[str]:
-        """Fingerprints of the keys of this issuer's file that are none of the other's."""
+        """The fingerprints of keys in this issuer's file that are not in the other's."""
         if not (self._issuer.keys_file and other._issuer.keys_file and self._ring and other._ring):
             return []
         left = {key.fingerprint for key in other._ring.keys}
         return [key.fingerprint for key in self._ring.keys if key.fingerprint not in left]
 
     async def stop(self) -> None:
-        """Ends a fetch under way."""
+        """Cancel a running fetch."""
         if self._confirming is not None:
             self._confirming.cancel()
         if self._fetching is not None:
@@ -104,7 +103,7 @@ class KeySource:
         return (self._now_s() - self._tried_s) * 1000 >= self._issuer.refresh_ms_min
 
     async def _refresh(self) -> bool:
-        """Single flight: who comes while a fetch is under way waits for that one. False: it is too soon for another look."""
+        """Fetch once for all callers: those that come during a fetch wait for it. False: it is too soon for another one."""
         if self._fetching is None and not self._may_try():
             return False
         # shielded: a client that gives up must not take the others' fetch with it
@@ -137,7 +136,7 @@ class KeySource:
             self._fetching = None
 
     def _take(self, shown: KeyRing, content: bytes) -> None:
-        """The keys that a look found, and those that only this one look missed: a set that is partial once withdraws nothing."""
+        """Keep the keys of a fetch, and those that only this fetch misses: one incomplete set withdraws nothing."""
         found = {key.fingerprint for key in shown.keys}
         before = self._ring.keys if self._ring is not None else ()
         missing = [key for key in before if key.fingerprint not in found]
@@ -169,7 +168,7 @@ def read_key_file(issuer: IssuerConfig) -> KeyRing:
 
 
 def read_authorities(issuer: IssuerConfig) -> ssl.SSLContext | None:
-    """Whose certificates an issuer's server may show, where that is configured; raises ConfigInvalid."""
+    """The authorities that may sign the certificate of an issuer's server, if configured; raises ConfigInvalid."""
     file = issuer.keys_authorities_file
     if not file:
         return None
@@ -183,8 +182,8 @@ def read_authorities(issuer: IssuerConfig) -> ssl.SSLContext | None:
 
 
 async def fetch_url(url: str, trust: ssl.SSLContext | None = None) -> bytes:
-    """A URL's body, at most KEY_SET_BYTES_MAX, following no redirection; raises what went wrong. `trust` in place of the
-    machine's own authorities.
+    """The body of a URL, at most KEY_SET_BYTES_MAX, without redirects; raises the error of the request. `trust` replaces
+    this machine's authorities.
     """
     import aiohttp
 

@@ -1,7 +1,7 @@
-"""The keys that may have signed: read from PEM, JSON Web Key Sets, or files of secrets.
+"""Keys that verify signatures: read from PEM, JSON Web Key Sets, or files of secrets.
 
-Pure: bytes in, keys out. Each key knows the algorithms it can be used with, by what it is: a public key never becomes an HMAC
-secret, whatever a token's header says. Invariant: a KeyRing holds at least one key, and none that is too weak for its use.
+Pure: bytes in, keys out. The kind of a key decides its algorithms: a public key is never used as an HMAC secret, even if
+a token's header asks for it. Invariant: a KeyRing holds at least one key, and none that is too weak for its use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SSH = (b"ssh-rsa ", b"ssh-ed25519 ", b"ecdsa-sha2-")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key; `material` is what the library takes, `algorithms` all it may ever verify."""
+    """One key; `material` is the library's object, `algorithms` are those it may verify."""
 
     algorithms: frozenset[str]
     material: Any = field(repr=False)
@@ -43,7 +43,7 @@ class Key:
 
     @property
     def fingerprint(self) -> str:
-        """Tells keys apart and gives none away."""
+        """A digest that distinguishes keys without revealing them."""
         public = self.material
         told = (
             public
@@ -60,12 +60,12 @@ class KeyRing:
     keys: tuple[Key, ...]
 
     def find(self, algorithm: str, key_id: str | None) -> list[Key]:
-        """The keys that may have signed so: of the named ones only the one that is named, and all that have no name."""
+        """The keys to try for a token. With a key id: the key of that id, and keys without an id."""
         fit = [key for key in self.keys if algorithm in key.algorithms]
         return fit if key_id is None else [key for key in fit if key.key_id in (None, key_id)]
 
     def knows(self, key_id: str | None) -> bool:
-        """Whether looking at the source again cannot help."""
+        """Whether the key id is known, so that another fetch cannot help."""
         return key_id is None or any(key.key_id in (None, key_id) for key in self.keys)
 
 
@@ -88,7 +88,7 @@ def read_keys(content: bytes) -> KeyRing:
 
 
 def read_key_set(content: bytes) -> KeyRing:
-    """The keys of a JWK Set; those of kinds not known here, or not for signatures, are passed over; raises ValueError."""
+    """The keys of a JWK Set; raises ValueError. Keys of unknown kinds, or not for signatures, are ignored."""
     try:
         told = json.loads(content)
     except RecursionError as error:
@@ -127,7 +127,7 @@ def _read_key(row: object) -> Key | None:
 
 
 def _read_pem(content: bytes) -> list[Key]:
-    """The keys of the blocks, whatever stands between them. One that cannot be used spoils itself only, unless there is no other."""
+    """The keys of the PEM blocks; other text is ignored. An unusable block is skipped if there is another one."""
     keys, odd = [], None
     for block in content.split(b"-----BEGIN ")[1:]:
         whole = b"-----BEGIN " + block
@@ -146,7 +146,7 @@ def _read_pem(content: bytes) -> list[Key]:
 
 
 def _bind(material: Any) -> Key:
-    """A key and what it can verify; raises ValueError for a weak or unknown one."""
+    """A key with its algorithms; raises ValueError for a weak or unknown one."""
     if isinstance(material, bytes):
         return _make_secret(material)
     if isinstance(material, rsa.RSAPublicKey):

@@ -1,9 +1,8 @@
-"""Whether a token was signed by its issuer and holds now: signature, algorithm, time, audience.
+"""Verifies a token: signature, algorithm, time and audience.
 
-Pure but for the clock. What stands in a token unverified serves two things only: to choose the issuer among those configured,
-and the key among that issuer's. `jku`, `x5u`, `jwk` and the like are never looked at. The signature is checked by the library,
-with the algorithms that issuer and key both allow. Invariant: what a client is told are sentences of this file; the library's own
-never leave it.
+Pure but for the clock. Unverified contents of a token are used for two purposes only: to choose a configured issuer, and
+one of its keys. `jku`, `x5u`, `jwk` and similar headers are ignored. The library checks the signature, with algorithms
+that both the issuer and the key allow. Invariant: a client receives sentences of this file, never those of the library.
 """
 
 from __future__ import annotations
@@ -26,14 +25,13 @@ TOKEN_BYTES_MAX = 16_384
 HEADER_BYTES_MAX = 2_048
 KEYS_TRIED_MAX = 8
 EARLY_S_MAX = 60
-"""A token that begins within this may be shown again; a later one is refused for good."""
+"""A token that begins within this time may be sent again; one that begins later is refused for good."""
 SIGNATURE_WRONG = "the token's signature is wrong: the token was changed, or not signed by its issuer"
 
 
 class TokenRefused(Exception):
-    """A token that is none of ours, with the sentence for the client.
-
-    `is_expired`: it was once. `is_early`: it will be within a minute. `may_be_key`: another key of its issuer may have signed it.
+    """The token is not valid; the sentence is for the client. `is_expired`: it was valid before. `is_early`: it becomes
+    valid within a minute. `may_be_key`: another key of its issuer may have signed it.
     """
 
     def __init__(
@@ -45,7 +43,7 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a token says of itself before anything is verified."""
+    """The unverified issuer, key id and algorithm of a token."""
 
     algorithm: str
     key_id: str | None
@@ -53,7 +51,7 @@ class Outline:
 
 
 def read_outline(token: str) -> Outline:
-    """Bounded work whatever the token; raises TokenRefused."""
+    """Read the unverified header and issuer, with bounded work for any input; raises TokenRefused."""
     if len(token) > TOKEN_BYTES_MAX:
         raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
     parts = token.split(".")
@@ -72,12 +70,12 @@ def read_outline(token: str) -> Outline:
 
 
 def verify(token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing) -> dict[str, Any]:
-    """The claims, signed by one of the issuer's keys and valid now; raises TokenRefused."""
+    """The claims, if one of the issuer's keys signed them and they are valid now; raises TokenRefused."""
     return verify_by(token, outline, issuer, ring)[0]
 
 
 def verify_by(token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing) -> tuple[dict[str, Any], Key]:
-    """The claims, valid now, and which of the issuer's keys signed them; raises TokenRefused."""
+    """The claims, and the issuer's key that signed them; raises TokenRefused."""
     if outline.algorithm not in issuer.algorithms:
         raise TokenRefused("the token's algorithm is not one of its issuer's")
     keys = ring.find(outline.algorithm, outline.key_id)[:KEYS_TRIED_MAX]
@@ -103,7 +101,7 @@ def _begins_s(token: str) -> float:
 
 
 def _word(error: Exception, issuer: IssuerConfig) -> str:
-    """What the library found, in words for who holds the token."""
+    """The library's error as a sentence for the client."""
     match error:
         case ClaimsInvalid():
             return str(error)
@@ -152,7 +150,7 @@ def _read_object(part: str, name: str) -> dict[str, Any]:
 
 
 def _read_part(part: str, name: str) -> bytes:
-    """One part's bytes, from base64url in its one way of being written, without padding (RFC 7515, 2); raises TokenRefused."""
+    """The bytes of one part. It must be canonical base64url without padding (RFC 7515, 2); raises TokenRefused."""
     try:
         read = b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
