@@ -63,10 +63,15 @@ class NodeProcess:
 
 
 async def start_node(
-    settings: dict[str, object] | None = None, *, log: int | None = None, before: Sequence[str] = ()
+    settings: dict[str, object] | None = None,
+    *,
+    log: int | None = None,
+    before: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> NodeProcess:
     """Start one with these settings, as `{"limits.log_messages_max": 10}`; returns when it listens. `log` is its
-    standard error, as for a subprocess; `before` are words before its command, which begin it somewhere else.
+    standard error, as for a subprocess; `before` are words before its command, which begin it somewhere else. `more` are
+    options of its command.
     """
     options = [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
     process = await asyncio.create_subprocess_exec(
@@ -84,6 +89,7 @@ async def start_node(
             "127.0.0.1:0",
         ),
         *options,
+        *more,
         stdout=asyncio.subprocess.PIPE,
         stderr=log,
         preexec_fn=follow_parent(),
