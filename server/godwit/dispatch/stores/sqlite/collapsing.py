@@ -45,21 +45,36 @@ def find_replaced(connection: sqlite3.Connection, key: DeliveryKey, collapse_key
 
 
 def take_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> bool:
-    """Whether this delivery is the first of its notification to an address value."""
+    """Whether this delivery is the first of its notification to an address value, which is its own from now on."""
     made = connection.execute(
-        "INSERT OR IGNORE INTO sent_value VALUES (?, ?, ?)", (key.nid, key.channel, digest_value(key.channel, value))
+        "INSERT OR IGNORE INTO sent_value VALUES (?, ?, ?, ?, ?)",
+        (key.nid, key.channel, digest_value(key.channel, value), key.rid, key.aid),
     )
     return made.rowcount == 1
 
 
+def retake_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> bool:
+    """The same before a first attempt, for an address that may have changed since: the earlier value is free for others."""
+    row = connection.execute(
+        "SELECT value FROM sent_value WHERE nid = ? AND rid = ? AND aid = ? AND channel = ?", _owner(key)
+    ).fetchone()
+    if row == (digest_value(key.channel, value),):
+        return True
+    release_value(connection, key)
+    adopted = connection.execute(  # of an earlier version, which did not say whose it is
+        "UPDATE sent_value SET rid = ?, aid = ? WHERE nid = ? AND channel = ? AND value = ? AND rid = 0",
+        (key.rid, key.aid, key.nid, key.channel, digest_value(key.channel, value)),
+    )
+    return adopted.rowcount == 1 or take_value(connection, key, value)
+
+
 def release_value(connection: sqlite3.Connection, key: DeliveryKey) -> None:
     """A delivery that ended before anything was sent: its address value is free for other receivers of the notification."""
-    row = connection.execute("SELECT value FROM address WHERE aid = ?", (key.aid,)).fetchone()
-    if row is not None:
-        connection.execute(
-            "DELETE FROM sent_value WHERE nid = ? AND channel = ? AND value = ?",
-            (key.nid, key.channel, digest_value(key.channel, row[0])),
-        )
+    connection.execute("DELETE FROM sent_value WHERE nid = ? AND rid = ? AND aid = ? AND channel = ?", _owner(key))
+
+
+def _owner(key: DeliveryKey) -> tuple[int, int, int, str]:
+    return key.nid, key.rid, key.aid, key.channel
 
 
 def _end_unsent(connection: sqlite3.Connection, key: DeliveryKey, changes: Changes) -> None:

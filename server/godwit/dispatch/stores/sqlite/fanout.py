@@ -13,7 +13,7 @@ from ...model import DeliveryKey, Outcome, PutOff, Shipment, State, Target
 from ...pure.rank import may_settle
 from ...pure.sandbox import is_sandbox
 from .changes import Changes
-from .collapsing import is_superseded, release_value
+from .collapsing import is_superseded, release_value, retake_value
 from .deciding import Facts, decide_all, find_target, read_facts
 from .manage.attempts import note_attempt
 from .manage.copies import add_copies
@@ -125,7 +125,10 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
     (target,) = decide_all(connection, facts, key.channel, [found], changes.now_ms)
     verdict = target.verdict
     if verdict.state is State.QUEUED or due.state is not State.DEFERRED:
-        return target
+        if _is_first(connection, due, target):
+            return target
+        _end(connection, due, State.COLLAPSED, "duplicate_address", changes)
+        return None
     if (
         due.attempt and verdict.state is State.DEFERRED
     ):  # its time had come once: only what ends a delivery ends a retry
@@ -147,6 +150,14 @@ def _claim(connection: sqlite3.Connection, due: Due, target: Target, due_ms: int
     changes.move(due.key, due.state, State.QUEUED)
     facts = due.facts
     return Shipment(due.key, facts.tenant, target, due.attempt, facts.expires_ms, due.is_doubtful, facts.priority)
+
+
+def _is_first(connection: sqlite3.Connection, due: Due, target: Target) -> bool:
+    """Whether nothing of the notification went to the address, which may have changed while the delivery waited."""
+    is_deduped = due.facts is not None and due.facts.options.dedupe
+    if not is_deduped or due.attempt or due.is_doubtful or not target.value or due.key.aid < 0:
+        return True
+    return retake_value(connection, due.key, target.value)
 
 
 def _end(

@@ -57,6 +57,17 @@ CREATE TABLE provider (
   pid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, password TEXT NOT NULL, dkim_key TEXT NOT NULL
 ) STRICT;
 """,
+    # Earlier rows do not say whose they are (0): the first delivery that waited and goes out adopts its own.
+    14: """
+CREATE TABLE sent_value_15 (
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, rid INTEGER NOT NULL, aid INTEGER NOT NULL,
+  PRIMARY KEY (nid, channel, value)
+) STRICT, WITHOUT ROWID;
+INSERT INTO sent_value_15 SELECT nid, channel, value, 0, 0 FROM sent_value;
+DROP TABLE sent_value;
+ALTER TABLE sent_value_15 RENAME TO sent_value;
+CREATE INDEX sent_value_owner ON sent_value (nid, rid, aid);
+""",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

@@ -79,8 +79,10 @@ CREATE TABLE latest (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX latest_notification ON latest (nid);
 CREATE TABLE sent_value (
-  nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (nid, channel, value)
+  nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, rid INTEGER NOT NULL, aid INTEGER NOT NULL,
+  PRIMARY KEY (nid, channel, value)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX sent_value_owner ON sent_value (nid, rid, aid);
 CREATE TABLE category (
   tenant TEXT NOT NULL, name TEXT NOT NULL, is_required INTEGER NOT NULL, expires_s INTEGER, PRIMARY KEY (tenant, name)
 ) STRICT, WITHOUT ROWID;
