@@ -203,7 +203,7 @@ async def test_an_address_without_a_receiver_and_a_doubt_that_is_held(tmp_path: 
         note = {"to": {"address": doubt}, "content": {"title": "x"}, "if_in_doubt": "hold"}
         assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == 202
         assert (await wait_for(both, "n1"))["counts"] == {"webhook": {"unknown": 1}}
-        private = {"to": {"address": {"channel": "webhook", "value": "http://127.0.0.1/"}}, "content": {}}
+        private = {"to": {"address": {"channel": "webhook", "value": "http://127.0.0.1/"}}, "content": {"title": "x"}}
         status, told = await both.api("POST", "/v1/notifications", private)
         assert (status, told["code"], told["pointer"]) == (422, 4313, "/to/address/value")
 

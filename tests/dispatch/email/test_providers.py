@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.email.test_email import Server, wait_for_state
@@ -288,3 +290,13 @@ async def test_a_password_stays_only_with_the_same_login(tmp_path: Path, runtime
         await both.api("PUT", "/v1/providers/west", {**body, "password": "secret"})
         for change, has_password in (({}, True), ({"weight": 3}, True), ({"relay": "evil.example:25"}, False)):
             assert (await both.api("PUT", "/v1/providers/west", {**body, **change}))[1]["has_password"] is has_password
+
+
+async def test_a_dkim_key_stays_until_it_is_replaced_or_removed(tmp_path: Path, runtime: Path) -> None:
+    private = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    given = {"dkim": {"selector": "june", "key": private}}
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        body = {"relay": "smtp.example:587", "sender": "news@shop.example"}
+        for change, has_key, selector in ((given, True, "june"), ({}, True, "june"), ({"dkim": None}, False, None)):
+            status, told = await both.api("PUT", "/v1/providers/west", {**body, **change})
+            assert (status in (200, 201), told["has_dkim_key"], told.get("dkim_selector")) == (True, has_key, selector)

@@ -41,6 +41,22 @@ def test_an_invalid_field_is_named_by_a_pointer() -> None:
     assert caught.value.pointer == "/to/receivers/1"
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (BODY[:-1] + b', "priority": "urgent"}', "value 'urgent': expected bulk, high or normal"),
+        (BODY[:-1] + b', "policy": {"first": ["sms"]}}', "'sms': expected email, inbox or webhook"),
+        (BODY[:-1] + b', "policy": "some"}', "'some': expected all"),
+        (BODY[:-1] + b', "color": 1}', "field `color`: expected to, content, override, .* or metadata"),
+        (BODY.replace(b'"title"', b'"titel"'), "field `titel`: expected title, body, .* or version"),
+        (BODY.replace(b'"ann"', b'{"id": "ann", "name": "x"}'), "field `name`: expected .*locale.*id"),
+    ],
+)
+def test_a_refusal_names_what_is_expected(body: bytes, expected: str) -> None:
+    with pytest.raises(RequestRefused, match=expected):
+        read_body(body, NotificationBody)
+
+
 def test_the_order_of_keys_makes_no_other_body() -> None:
     other = b'{ "content": {"title":"hi"}, "to": {"receiver":"ann"} }'
     assert read_body(BODY, NotificationBody)[1] == read_body(other, NotificationBody)[1]

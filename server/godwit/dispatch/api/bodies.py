@@ -17,6 +17,7 @@ from ..codes import DispatchCode
 from ..content.templates import Parts
 from ..errors import RequestRefused
 from ..model import Quotas
+from .choices import add_choices
 
 T = TypeVar("T")
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^(?!\.{1,2}\Z)[^\x00-\x1f\x7f/]+\Z")]
@@ -306,7 +307,7 @@ class DkimBody(Struct, forbid_unknown_fields=True):
 
 
 class ProviderBody(Struct, forbid_unknown_fields=True):
-    """A relay for e-mail. Secrets are never shown. Without `dkim` its key stays, without `password` that of the same login."""
+    """A relay for e-mail. Secrets are never shown. Without `dkim` its key stays (null: none), without `password` that of the same login."""
 
     relay: Annotated[str, Meta(max_length=300)]
     sender: MailAddress
@@ -315,7 +316,7 @@ class ProviderBody(Struct, forbid_unknown_fields=True):
     password: Annotated[str, Meta(max_length=1_000)] | None = None
     domains: Annotated[list[Domain], Meta(max_length=1_000)] = []
     tenants: Annotated[list[Name], Meta(max_length=10_000)] = []
-    dkim: DkimBody | None = None
+    dkim: DkimBody | msgspec.UnsetType | None = msgspec.UNSET
     priority: Annotated[int, Meta(ge=0, le=1_000)] = 10
     weight: Annotated[int, Meta(ge=1, le=1_000)] = 1
     rate_per_s: Annotated[int, Meta(ge=0, le=100_000)] = 0
@@ -366,7 +367,8 @@ def read_value(parsed: Any, kind: type[T]) -> tuple[T, bytes]:
         return msgspec.convert(parsed, kind, strict=True), hashlib.sha256(canonical).digest()
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
-        raise RequestRefused(DispatchCode.REQUEST_INVALID, what, pointer=_point(where)) from error
+        path = _point(where)
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, add_choices(what, kind, path), pointer=path) from error
 
 
 def _take_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
 from ..stores.sqlite.manage.pausing import TEMPLATE
 from ..stores.sqlite.receivers import ADDRESS_PREFIX
-from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
+from .bodies import Content, EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .receivers import check_receiver
 
 ATTACHMENTS_BYTES_MAX = 700_000
@@ -43,6 +43,7 @@ def make_draft(
 ) -> Draft:
     """What is accepted; raises RequestRefused."""
     rendered, form, actions = filled
+    _check_shown(body)
     to = _read_recipients(body.to, limits)
     if not to.is_single and body.override is not None and body.override.email is not None and body.override.email.cc:
         detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
@@ -82,6 +83,15 @@ def make_draft(
         to.address,
         tuple(list_rows(rendered, body.override) if form is None else _list_kept(form, actions, body.override)),
     )
+
+
+def _check_shown(body: NotificationBody) -> None:
+    """Raises RequestRefused where a receiver would get nothing at all."""
+    email = None if body.override is None else body.override.email
+    has_own = email is not None and any((email.subject, email.text, email.html, email.attachments))
+    if not has_own and body.content == Content():
+        detail = "the notification is empty: expected a title, body, url, icon, actions, data or template"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/content")
 
 
 class _Recipients(NamedTuple):

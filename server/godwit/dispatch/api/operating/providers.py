@@ -108,12 +108,13 @@ class ProviderApi:
 
 
 def make_row(name: str, body: ProviderBody, known: ProviderRow | None) -> ProviderRow:
-    """What is stored of a body. A DKIM key that it does not name stays; a password stays for the same relay, security and user."""
+    """What is stored of a body. A DKIM key stays where `dkim` is absent; a password stays for the same relay, security and user."""
     before = msgspec.json.decode(known.settings, type=dict[str, Any]) if known else {}
     is_same = all(before.get(field) == getattr(body, field) for field in ("relay", "security", "user"))
     password = body.password if body.password is not None else known.password if known and is_same else ""
-    key = body.dkim.key if body.dkim is not None else known.dkim_key if known else ""
-    selector = body.dkim.selector if body.dkim is not None else before.get("dkim_selector")
+    key, selector = (known.dkim_key, before.get("dkim_selector")) if known else ("", None)
+    if not isinstance(body.dkim, msgspec.UnsetType):
+        key, selector = ("", None) if body.dkim is None else (body.dkim.key, body.dkim.selector)
     settings = {field: value for field, value in msgspec.to_builtins(body).items() if field not in ("password", "dkim")}
     settings |= {"dkim_selector": selector} if selector else {}
     return ProviderRow(name, msgspec.json.encode(settings), password, key)
