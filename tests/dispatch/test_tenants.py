@@ -64,8 +64,9 @@ async def test_scopes_hold_and_a_deleted_key_is_refused_at_once(dispatch: Runnin
         ("PUT", "/v1/notifications/" + "a" * 129, b"{}", 4300),
         ("PUT", "/v1/notifications/a%00b", b"{}", 4300),
         ("PUT", "/v1/notifications/a%2Fb", b"{}", 4300),
-        ("POST", "/v1/notifications", {"to": {"receivers": ["a"] * 10_001}, "content": {}}, 4300),
-        ("POST", "/v1/notifications", {"to": {"receiver": "nobody"}, "content": {}}, 4306),
+        ("POST", "/v1/notifications", {"to": {"receivers": ["a"] * 10_001}, "content": {"title": "x"}}, 4300),
+        ("POST", "/v1/notifications", {"to": {"receiver": "nobody"}, "content": {"title": "x"}}, 4306),
+        ("POST", "/v1/notifications", {"to": {"receiver": "nobody"}, "content": {}}, 4300),
         ("POST", "/v1/notifications", {**HI, "expires_s": 2**63}, 4300),
         ("GET", "/v1/notifications/n/deliveries?after=-1", None, 4300),
         ("GET", "/v1/nothing", None, 4308),
@@ -151,3 +152,20 @@ async def test_a_deleted_tenant_leaves_nothing_and_disturbs_nobody(tmp_path: Pat
         count = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in names}
         kept = ("receiver", "address", "head", "notification", "subscription", "webhook", "item")
         assert [count[table] for table in kept] == [2, 2, 2, 3, 1, 1, 3]
+
+
+async def test_a_tenant_of_a_deleted_ones_name_has_none_of_its_providers(tmp_path: Path, runtime: Path) -> None:
+    relay = {"relay": "127.0.0.1:2525", "sender": "news@shop.example", "security": "none"}
+    forged = {**HI, "to": {"receiver": {"id": "ann"}}, "override": {"email": {"from": "news@shop.example"}}}
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path) as both:
+        first = await make_key(both, "shop", "admin")
+        await both.api("PUT", "/v1/providers/own", {**relay, "tenants": ["shop"]})
+        await both.api("PUT", "/v1/providers/shared", {**relay, "tenants": ["shop", "bank"], "weight": 7})
+        assert (await both.api("PUT", "/v1/notifications/n1", forged, key=first))[0] == 202
+        assert (await both.api("DELETE", "/v1/tenants/shop"))[0] == 204
+        again = await make_key(both, "shop", "admin")
+        assert (await both.api("PUT", "/v1/notifications/n1", forged, key=again))[1]["code"] == 4340
+        _, told = await both.api("GET", "/v1/providers")
+        assert [(one["id"], one["tenants"], one["weight"]) for one in told["providers"]] == [("shared", ["bank"], 7)]
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path) as both:
+        assert (await both.api("PUT", "/v1/notifications/n1", forged, key=again))[1]["code"] == 4340

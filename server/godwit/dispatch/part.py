@@ -46,12 +46,12 @@ class DispatchPart:
             raise
         try:
             self._tls = make_tls_context(config.tls) if config.dispatch.tls else None
+            self._signing = SigningKey(self._folder.signing_key_file)
+            write_private(self._folder.public_keys_file, self._signing.key_set)
         except BaseException:
             self.store.close()
             self._folder.close()
             raise
-        self._signing = SigningKey(self._folder.signing_key_file)
-        write_private(self._folder.public_keys_file, self._signing.key_set)
         self.config = self.trust(config)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="godwit-dispatch", daemon=True)

@@ -241,7 +241,7 @@ class Roles:
             LetterApi(self._store, keys, self._limits, self._announce, self._look_for_due),
             UnsubscribeApi(self._store, self._signing),
             WishApi(self._store, keys, self._limits, self._signing),
-            TenantApi(self._store, keys, self._limits, rates, self._begin_presence),
+            TenantApi(self._store, keys, self._limits, rates, self._begin_presence, self._mail),
             ProviderApi(self._store, keys, self._limits, self._mail),
             GroupApi(self._store, keys, self._limits),
             ReceiverApi(

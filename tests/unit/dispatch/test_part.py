@@ -32,6 +32,18 @@ async def test_one_process_at_a_time_has_the_file(tmp_path: Path, monkeypatch: p
     await build(tmp_path).stop()
 
 
+async def test_a_key_file_that_is_not_one_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    await build(tmp_path).stop()
+    [file] = [path for path in (tmp_path / "dispatch").iterdir() if b"PRIVATE KEY" in path.read_bytes()]
+    whole = file.read_bytes()
+    file.write_bytes(b"damaged")
+    with pytest.raises(ConfigInvalid):
+        build(tmp_path)
+    file.write_bytes(whole)
+    await build(tmp_path).stop()  # refused while the folder is in use
+
+
 async def test_a_start_that_fails_closes_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     email = {"relay": "127.0.0.1:25", "sender": "news@shop.example", "dkim_key_file": str(tmp_path / "missing.pem")}

@@ -16,12 +16,14 @@ from ...codes import DispatchCode
 from ...errors import RequestRefused
 from ...stores.sqlite import tenants
 from ...stores.sqlite.manage import leaving, presence
+from ...stores.sqlite.manage.providers import leave_providers
 from ...stores.sqlite.store import SqliteStore
 from ..answers import answer
 from ..bodies import KeyBody, TenantBody, read_body
 from ..keys import KeyRing, digest_key, make_key
 from ..rates import AcceptRates
 from ..requests import read_bytes, read_name
+from .providers import Mail
 
 
 class TenantApi:
@@ -34,10 +36,11 @@ class TenantApi:
         limits: DispatchLimits,
         rates: AcceptRates,
         begin_presence: Callable[[str], None],
+        mail: Mail,
     ) -> None:
         """`begin_presence` is called for a tenant that asks for who is connected."""
         self._store, self._keys, self._limits, self._rates = store, keys, limits, rates
-        self._begin_presence = begin_presence
+        self._begin_presence, self._mail = begin_presence, mail
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
@@ -80,6 +83,8 @@ class TenantApi:
             raise RequestRefused(DispatchCode.TENANT_MISSING)
         for digest in digests:
             self._keys.forget(digest)
+        for row in await self._store.writer.run(lambda connection: leave_providers(connection, name)):
+            self._mail.put(row) if row.settings else self._mail.remove(row.name)
         while await self._store.writer.run(lambda connection: leaving.delete_some(connection, name), bulk=True):
             pass
         await self._store.writer.empty_log()

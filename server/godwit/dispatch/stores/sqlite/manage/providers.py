@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 CONFIGURED = "default"
 """The name of the provider that the configuration describes: none is stored under it."""
@@ -43,6 +45,26 @@ def list_providers(connection: sqlite3.Connection) -> list[ProviderRow]:
 def delete_provider(connection: sqlite3.Connection, name: str) -> bool:
     """Whether there was one."""
     return connection.execute("DELETE FROM provider WHERE name = ?", (name,)).rowcount == 1
+
+
+def leave_providers(connection: sqlite3.Connection, tenant: str) -> list[ProviderRow]:
+    """Takes a deleted tenant from all providers, so that a later one of its name has none of them; those that changed.
+
+    One that was for this tenant alone goes with it: without tenants it would be for all. It has no settings in the answer.
+    """
+    changed = []
+    for row in list_providers(connection):
+        settings = msgspec.json.decode(row.settings, type=dict[str, Any])
+        if tenant not in settings.get("tenants", ()):
+            continue
+        settings["tenants"] = [name for name in settings["tenants"] if name != tenant]
+        row = row._replace(settings=msgspec.json.encode(settings) if settings["tenants"] else b"")
+        if row.settings:
+            put_provider(connection, row)
+        else:
+            delete_provider(connection, row.name)
+        changed.append(row)
+    return changed
 
 
 def has_mail(connection: sqlite3.Connection) -> bool:
