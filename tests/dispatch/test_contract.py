@@ -15,6 +15,24 @@ from tests.dispatch.test_tenants import make_key
 # What JSON Schema cannot say: zones, times, URLs that may be reached; and that some paths take a receiver's token.
 NOT_CHECKED = "positive_data_acceptance,missing_required_header,unsupported_method"
 
+WITHOUT_BODY = {
+    "/u/{token}",
+    "/v1/deliveries/{delivery}/retry",
+    "/v1/groups/{group}",
+    "/v1/groups/{group}/import",
+    "/v1/groups/{group}/subscriptions/{receiver}",
+    "/v1/live-token",
+    "/v1/notifications/batch",
+    "/v1/notifications/{id}/cancel",
+    "/v1/notifications/{id}/recall",
+    "/v1/notifications/{id}/resume",
+    "/v1/receivers/import",
+    "/v1/receivers/{receiver}/token",
+    "/v1/webhooks/{webhook}/rotate",
+    "/v1/webhooks/{webhook}/test",
+}
+"""Requests that have no body, or lines of JSON."""
+
 
 async def make_keys(both: Running) -> dict[str, str]:
     _, made = await both.api("POST", "/v1/keys", {"scopes": ["admin"], "test": True})
@@ -25,6 +43,17 @@ async def make_keys(both: Running) -> dict[str, str]:
         "other": await make_key(both, "bank", "read"),
         "receiver": await both.make_token("ann"),
     }
+
+
+async def test_every_request_with_a_body_has_it_in_the_document(dispatch: Running) -> None:
+    _, document = await dispatch.api("GET", "/v1/openapi.json")
+    lacking = {
+        path
+        for path, methods in document["paths"].items()
+        for method, shown in methods.items()
+        if method in ("put", "post", "patch") and "requestBody" not in shown
+    }
+    assert lacking == WITHOUT_BODY
 
 
 @pytest.mark.parametrize("whose", ["live", "test", "other", "receiver"])

@@ -14,6 +14,7 @@ from aiohttp.web import AbstractRoute, Request
 from ..codes import DISPATCH_CODES
 from ..model import State
 from . import bodies
+from .operating.bodies import ProviderBody
 
 BODIES: dict[tuple[str, str], type] = {
     ("POST", "/v1/notifications"): bodies.NotificationBody,
@@ -35,6 +36,7 @@ BODIES: dict[tuple[str, str], type] = {
     ("POST", "/v1/webhooks/{webhook}/replay"): bodies.ReplayEventsBody,
     ("PUT", "/v1/templates/{template}"): bodies.TemplateBody,
     ("POST", "/v1/templates/{template}/preview"): bodies.PreviewBody,
+    ("PUT", "/v1/providers/{provider}"): ProviderBody,
 }
 """The JSON body of each request that has one."""
 OPTIONAL = (

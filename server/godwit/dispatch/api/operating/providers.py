@@ -22,9 +22,10 @@ from ...stores.sqlite.manage.providers import (
 )
 from ...stores.sqlite.store import SqliteStore
 from ..answers import answer
-from ..bodies import ProviderBody, read_body
+from ..bodies import read_body
 from ..keys import KeyRing
 from ..requests import read_bytes, read_name
+from .bodies import ProviderBody
 
 
 class Mail(Protocol):
