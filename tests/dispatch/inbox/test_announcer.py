@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from godwit.client import Client, Message
-from godwit.dispatch.channels.inbox.announcer import HEADS_AT_ONCE, Announcer
+import pytest
+
+from godwit.client import Client, Message, Published
+from godwit.dispatch.channels.inbox.announcer import HEADS_AT_ONCE, HEADS_IN_FLIGHT_MAX, Announcer
 from godwit.dispatch.model import Head
 from godwit.dispatch.pure.subjects import head_subject, inbox_subject
 from godwit.dispatch.tokens import SigningKey
@@ -47,9 +50,22 @@ async def test_everybody_who_was_connected_is_known_once_the_announcer_says_so(
     assert known == [(False, set()), (True, names)]
 
 
-async def test_the_heads_of_all_who_are_connected_are_read_many_at_a_time(dispatch: Running, tmp_path: Path) -> None:
+async def test_the_heads_of_all_are_read_many_at_a_time_and_published_few_at_a_time(
+    dispatch: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     signing = SigningKey(tmp_path / "dispatch" / "token.key")
     names, reads = {f"user:{number}" for number in range(CONNECTED)}, list[int]()
+    publish, in_flight, peaks = Client.publish, set[str](), list[int]()
+
+    async def publish_counted(client: Client, subject: str, content: object, **more: Any) -> Published:
+        in_flight.add(subject)
+        peaks.append(len(in_flight))
+        try:
+            return await publish(client, subject, content, **more)
+        finally:
+            in_flight.discard(subject)
+
+    monkeypatch.setattr(Client, "publish", publish_counted)
 
     async def read_all(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
         reads.append(len(owners))
@@ -67,6 +83,7 @@ async def test_the_heads_of_all_who_are_connected_are_read_many_at_a_time(dispat
                 assert isinstance(message, Message) and message.content == b'{"head":"1.7","unread":2,"unseen":1}'
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+    assert len(peaks) == CONNECTED - 1 and 1 < max(peaks) <= HEADS_IN_FLIGHT_MAX
     assert sum(reads) == CONNECTED and max(reads) <= HEADS_AT_ONCE and len(reads) < CONNECTED / 100
 
 

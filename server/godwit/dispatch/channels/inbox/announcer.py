@@ -25,6 +25,11 @@ from ...pure.subjects import head_subject, inbox_subject, read_owner
 WAITING_MAX = 50_000
 IN_FLIGHT_MAX = 200
 HEADS_AT_ONCE = 500
+"""Of one read."""
+HEADS_IN_FLIGHT_MAX = 50
+"""What arrives together is one turn of the node, about 10 us for each head: its other clients wait for the turn to end."""
+HEADS_PER_S_MAX = 10_000
+"""Of one announcer, after a restart: the node and its clients need the processor, too."""
 Owner = tuple[str, str]
 ReadHeads = Callable[[Sequence[Owner]], Awaitable[Mapping[Owner, Head]]]
 
@@ -149,7 +154,11 @@ class Announcer:
             owners, self._heads = list(self._heads), {}
             for begin in range(0, len(owners), HEADS_AT_ONCE):
                 heads = await self._read_heads(owners[begin : begin + HEADS_AT_ONCE])
-                await asyncio.gather(*(_publish_head(client, owner, head) for owner, head in heads.items()))
+                rows = list(heads.items())
+                for first in range(0, len(rows), HEADS_IN_FLIGHT_MAX):
+                    some = rows[first : first + HEADS_IN_FLIGHT_MAX]
+                    publishes = [_publish_head(client, owner, head) for owner, head in some]
+                    await asyncio.gather(asyncio.sleep(len(some) / HEADS_PER_S_MAX), *publishes)
 
 
 async def _publish_head(client: Client, owner: Owner, head: Head) -> None:
