@@ -76,6 +76,8 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content is rendered for each receiver."""
     copies: tuple[str, ...] = ()
     """Addresses that get a copy of a receiver's e-mail: each is a delivery, made when the first e-mail to the receiver is sent."""
+    sender: str = ""
+    """The From address that its e-mails ask for; empty: that of the tenant's provider."""
 
 
 class Quotas(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -136,6 +138,8 @@ class Result(StrEnum):
     CONTENT = "content"
     THROTTLED = "throttled"
     """The other side asked to wait: its whole host does, and it was not an attempt."""
+    ACCOUNT = "account"
+    """The provider refuses our login or our sender address: the delivery waits until an operator corrects it, or it expires."""
 
 
 class DeliveryKey(NamedTuple):
@@ -189,6 +193,8 @@ class Target:
     """The receiver has content of their own."""
     copy_of: str = ""
     """Set for a copy of an e-mail: the address that the e-mail itself was sent to."""
+    sender: str = ""
+    """The From address that the notification asks for."""
     verdict: Verdict = Verdict()
 
 

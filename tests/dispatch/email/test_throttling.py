@@ -20,7 +20,7 @@ from tests.dispatch.test_inbox import wait_for
 
 COUNT = 12
 AT_ONCE = 2
-SETTINGS = {"dispatch_limits": {"sweep_ms": 100}, "dispatch_email": {"sends_max": AT_ONCE}}
+SETTINGS = {"dispatch_limits": {"sweep_ms": 100}}
 
 
 class Busy(Relay):
@@ -68,7 +68,7 @@ async def wait_for_sent(both: Running, name: str) -> None:
 async def test_the_whole_domain_waits_and_others_do_not(tmp_path: Path, runtime: Path, refusal: str) -> None:
     relay = Busy(refusal, 10**6)
     async with asyncio.timeout(DEADLINE_S), listening(relay), running(tmp_path, SETTINGS) as both:
-        await both.api("PUT", "/v1/providers/only", make_body(relay))
+        await both.api("PUT", "/v1/providers/only", make_body(relay, sends_max=AT_ONCE))
         await send_to(both, "n1", "busy.example", "quick.example")
         await wait_for_sent(both, "n1")
         await send_to(both, "n2", "quick.example")
@@ -86,7 +86,7 @@ async def test_a_domain_that_takes_again_gets_everything_once(
     monkeypatch.setattr(sender, "SLOW_MS", 200)
     relay = Busy("451 4.7.0 Rate limited", 3)
     async with asyncio.timeout(DEADLINE_S), listening(relay), running(tmp_path, SETTINGS) as both:
-        await both.api("PUT", "/v1/providers/only", make_body(relay))
+        await both.api("PUT", "/v1/providers/only", make_body(relay, sends_max=AT_ONCE))
         await send_to(both, "n1", "busy.example")
         await wait_for(both, "n1")
         rows = await list_all(both, "n1")

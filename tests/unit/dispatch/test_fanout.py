@@ -77,3 +77,20 @@ def test_a_lane_whose_host_asks_to_wait_rests_and_begins_again_with_one_send() -
         for shipment in taken:
             lanes.end(shipment)
         lanes.clear()
+
+
+def test_what_shares_a_provider_waits_for_it_here_and_not_in_the_slots_of_others() -> None:
+    providers = {"t": ("slow", 2), "u": ("slow", 2), "v": ("quick", 3)}
+    lanes = Lanes(lambda shipment: shipment.tenant, 8, 8, lambda shipment: providers[shipment.tenant])
+    for number, tenant in enumerate("ttuuvvvv"):
+        lanes.add(hold(number, "x", tenant))
+    taken = []
+    while held := lanes.take():
+        taken.append(held.shipment)
+    assert "".join(sorted(one.tenant for one in taken)) == "tuvvv"
+    providers["t"] = providers["u"] = ("other", 9)  # the provider is replaced while its shipments are in flight
+    for shipment in taken:
+        lanes.end(shipment)
+    while held := lanes.take():
+        lanes.end(held.shipment)
+    assert not len(lanes)

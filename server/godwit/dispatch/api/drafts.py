@@ -43,9 +43,10 @@ def make_draft(
 ) -> Draft:
     """What is accepted; raises RequestRefused."""
     rendered, form, actions = filled
+    email = None if body.override is None else body.override.email
     _check_shown(body)
     to = _read_recipients(body.to, limits)
-    if not to.is_single and body.override is not None and body.override.email is not None and body.override.email.cc:
+    if not to.is_single and email is not None and email.cc:
         detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/override/email/cc")
     due_ms, last_ms, local = _read_time(body.send_at, limits, now_ms)
@@ -64,7 +65,8 @@ def make_draft(
         metadata=body.metadata,
         locales=tuple(one.locale for one in rendered[1:]),
         is_personal=form is not None,
-        copies=() if body.override is None or body.override.email is None else tuple(body.override.email.cc),
+        copies=() if email is None else tuple(email.cc),
+        sender="" if email is None else email.from_ or "",
     )
     return Draft(
         tenant,

@@ -25,21 +25,27 @@ def make_outcome(
     if result in (Result.ADDRESS, Result.CONTENT):
         return Outcome(key, attempt, State.FAILED, reason=str(result), ref=detail, value=shipment.target.value)
     if result is Result.THROTTLED:
-        return _make_throttled(shipment, detail, now_ms, chance, after_ms)
+        return make_waiting(shipment, result, detail, now_ms, chance, after_ms)
     due_ms = retry_at(now_ms, attempt, shipment.expires_ms, chance, min(after_ms, RETRY_AFTER_MS_MAX))
     if due_ms is not None:
         return Outcome(key, attempt, State.DEFERRED, reason=str(result), ref=detail, retry_at_ms=due_ms)
     if result is Result.DOUBT:
         return Outcome(key, attempt, State.UNKNOWN, reason=str(result), ref=detail)
-    return Outcome(key, attempt, State.FAILED, reason="exhausted", ref=detail)
+    reason = str(result) if result is Result.ACCOUNT else "exhausted"
+    return Outcome(key, attempt, State.FAILED, reason=reason, ref=detail)
 
 
-def _make_throttled(shipment: Shipment, detail: str, now_ms: int, chance: float, after_ms: int) -> Outcome:
+def make_waiting(
+    shipment: Shipment, result: Result, detail: str, now_ms: int, chance: float, after_ms: int = 0
+) -> Outcome:
     """Not an attempt: its time comes again without a step of the schedule, as long as it has not expired."""
-    key, attempt, reason = shipment.key, shipment.attempt, str(Result.THROTTLED)
+    key, attempt, reason = shipment.key, shipment.attempt, str(result)
     wait_ms = min(after_ms or THROTTLE_MS, RETRY_AFTER_MS_MAX)
     due_ms = now_ms + wait_ms + int(min(wait_ms, THROTTLE_MS) * chance)
     throttle_ms = min(wait_ms, THROTTLE_MS_MAX)
     if due_ms >= shipment.expires_ms:
-        return Outcome(key, attempt, State.EXPIRED, reason=reason, ref=detail, throttle_ms=throttle_ms)
+        state = (
+            State.FAILED if result is Result.ACCOUNT else State.EXPIRED
+        )  # a dead letter: replayed once it is corrected
+        return Outcome(key, attempt, state, reason=reason, ref=detail, throttle_ms=throttle_ms)
     return Outcome(key, attempt, State.DEFERRED, reason, detail, due_ms, throttle_ms=throttle_ms)

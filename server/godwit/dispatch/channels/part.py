@@ -10,6 +10,7 @@ from ...logs import read_logger
 from ..clock import mono_ms, now_ms
 from ..errors import StoreFailed
 from ..fanout.dispatcher import Clocks, Dispatcher, Pace
+from ..fanout.lanes import Group
 from ..fanout.run import Hints, keep_ticking, take_due, take_pages
 from ..model import Shipment
 from ..stores.ports import FanoutStore, Sender
@@ -34,9 +35,12 @@ class ChannelPart:
         pace: Pace,
         sweep_ms: int,
         lane_of: Callable[[Shipment], Hashable],
+        group_of: Callable[[Shipment], Group] | None = None,
     ) -> None:
         self._hints, self._sweep_s, self._sender, self._channel = hints, sweep_ms / 1_000, sender, channel
-        self._dispatcher = Dispatcher(channel, store, sender, Clocks(now_ms, mono_ms), pace=pace, lane_of=lane_of)
+        self._dispatcher = Dispatcher(
+            channel, store, sender, Clocks(now_ms, mono_ms), pace=pace, lane_of=lane_of, group_of=group_of
+        )
         self.name = channel
         self._due = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
@@ -52,6 +56,10 @@ class ChannelPart:
             loop.create_task(_run(keep(f"{channel}_pages", lambda: take_pages(dispatcher, hints, sweep_s)))),
             loop.create_task(_run(keep(f"{channel}_due", lambda: take_due(dispatcher, self._due, sweep_s)))),
         ]
+
+    def resize(self, slots: int) -> None:
+        """How many sends may be in flight from now on."""
+        self._dispatcher.resize(slots)
 
     def look_for_due(self) -> None:
         """Something became due: the sweep comes now."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model import DeliveryKey, Job, Outcome, Page, Priority, PutOff, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
-from .lanes import Held, Lanes
+from .lanes import Group, Held, Lanes
 
 DUE_PAGES_MAX = 20
 """Pages of due deliveries that are held in memory at once."""
@@ -39,7 +39,7 @@ class Clocks:
 
 
 class Dispatcher:
-    """Works for one channel. `lane_of` says which shipments share a lane."""
+    """Works for one channel. `lane_of` says which shipments share a lane, `group_of` which share a bound of their own."""
 
     def __init__(
         self,
@@ -50,10 +50,11 @@ class Dispatcher:
         *,
         pace: Pace,
         lane_of: Callable[[Shipment], Hashable] = lambda shipment: shipment.tenant,
+        group_of: Callable[[Shipment], Group] | None = None,
     ) -> None:
         self.channel = channel
         self._store, self._sender, self._clocks, self._pace = store, sender, clocks, pace
-        self._waiting = Lanes(lane_of, pace.per_lane, pace.slots)
+        self._waiting = Lanes(lane_of, pace.per_lane, pace.slots, group_of)
         self._in_flight: dict[DeliveryKey, Held] = {}
         self._outcomes: list[Outcome] = []
         self._put_off: list[PutOff] = []
@@ -67,6 +68,12 @@ class Dispatcher:
     def is_busy(self) -> bool:
         """Whether anything waits, is in flight, or is not settled."""
         return bool(len(self._waiting) or self._in_flight or self._outcomes or self._put_off)
+
+    def resize(self, slots: int) -> None:
+        """How many may be in flight from now on, also on one lane."""
+        self._pace = replace(self._pace, slots=slots, per_lane=slots)
+        self._waiting.resize(slots, slots)
+        self.stirred.set()
 
     def has_room(self, tenant: str) -> bool:
         """Whether a page more of this tenant fits into memory."""

@@ -2,7 +2,8 @@
 
 A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in flight, and alone half
 of the slots; a tenant never has the last quarter of them. So whoever comes next finds a slot. A lane whose host asked to wait
-holds nothing until its time, then begins with one send and doubles with each that succeeds. Pure.
+holds nothing until its time, then begins with one send and doubles with each that succeeds. What shares a provider shares a group, which
+has at most as many sends in flight as the provider takes: they wait here, and not in the slots of others. Pure.
 """
 
 from __future__ import annotations
@@ -33,18 +34,36 @@ class Throttle:
     sends_max: int = 1
 
 
+Group = tuple[Hashable, int]
+"""What a shipment shares with others, and how many of them may be in flight."""
+
+
 class Lanes:
     """Lanes in the order in which they are served next."""
 
-    def __init__(self, lane_of: Callable[[Shipment], Hashable], per_lane_max: int, slots: int) -> None:
-        self._lane_of, self._per_lane_max = lane_of, per_lane_max
-        self._alone_max = max(per_lane_max, slots // 2)
-        self._per_tenant_max = slots - slots // 4
+    def __init__(
+        self,
+        lane_of: Callable[[Shipment], Hashable],
+        per_lane_max: int,
+        slots: int,
+        group_of: Callable[[Shipment], Group] | None = None,
+    ) -> None:
+        self._lane_of, self._group_of = lane_of, group_of
+        self.resize(per_lane_max, slots)
+        self._grouped: dict[DeliveryKey, Hashable] = {}
+        """The group of each shipment in flight: another by now, if providers have changed."""
+        self._in_group: dict[Hashable, int] = {}
         self._in_flight_of: dict[str, int] = {}
         self._waiting: dict[Hashable, deque[Held]] = {}
         self._in_flight: dict[Hashable, int] = {}
         self._tenants: dict[str, int] = {}
         self._throttled: dict[Hashable, Throttle] = {}
+
+    def resize(self, per_lane_max: int, slots: int) -> None:
+        """How many sends may be in flight from now on: of a lane while others wait, and in all."""
+        self._per_lane_max = per_lane_max
+        self._alone_max = max(per_lane_max, slots // 2)
+        self._per_tenant_max = slots - slots // 4
 
     def __len__(self) -> int:
         return sum(self._tenants.values())
@@ -70,7 +89,7 @@ class Lanes:
             throttle = self._throttled.get(lane)
             lane_max = all_lanes_max if throttle is None else min(all_lanes_max, throttle.sends_max)
             is_tenant_full = self._in_flight_of.get(waiting[0].shipment.tenant, 0) >= self._per_tenant_max
-            if is_tenant_full or self._in_flight.get(lane, 0) >= lane_max:
+            if is_tenant_full or self._in_flight.get(lane, 0) >= lane_max or self._is_group_full(waiting[0].shipment):
                 continue
             held = waiting.popleft()
             del self._waiting[lane]
@@ -90,6 +109,10 @@ class Lanes:
         self._in_flight_of[shipment.tenant] -= 1
         if not self._in_flight_of[shipment.tenant]:
             del self._in_flight_of[shipment.tenant]
+        if (group := self._grouped.pop(shipment.key, None)) is not None:
+            self._in_group[group] -= 1
+            if not self._in_group[group]:
+                del self._in_group[group]
 
     def throttle(self, shipment: Shipment, until_ms: int) -> list[Held]:
         """The lane of a shipment rests until then; what waited in it, which the store brings back at its time."""
@@ -132,3 +155,12 @@ class Lanes:
         lane = self._lane_of(shipment)
         self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
         self._in_flight_of[shipment.tenant] = self._in_flight_of.get(shipment.tenant, 0) + 1
+        if self._group_of is not None:
+            group = self._grouped[shipment.key] = self._group_of(shipment)[0]
+            self._in_group[group] = self._in_group.get(group, 0) + 1
+
+    def _is_group_full(self, shipment: Shipment) -> bool:
+        if self._group_of is None:
+            return False
+        group, most = self._group_of(shipment)
+        return self._in_group.get(group, 0) >= most

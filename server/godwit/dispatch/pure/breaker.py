@@ -22,6 +22,8 @@ class Breaker:
         self._rest_ms = REST_MS
         self.reason = ""
         """Why it rests; empty: it does not."""
+        self.is_refused = False
+        """Whether it rests because it refuses our login."""
 
     def rests_until(self, now_ms: int) -> int:
         """When it may be used again; 0: now."""
@@ -51,7 +53,7 @@ class Breaker:
         self._failures = 0
         self._allowed = min(self._sends_max, 2 * self._allowed)
         if self._allowed == self._sends_max:
-            self.reason, self._rest_ms = "", REST_MS
+            self.reason, self._rest_ms, self.is_refused = "", REST_MS, False
 
     def note_failure(self, reason: str, now_ms: int, *, is_final: bool = False) -> bool:
         """It failed; whether it rests from now on. `is_final`: another try would fail, too, such as a wrong password."""
@@ -60,5 +62,5 @@ class Breaker:
             return False
         self._until_ms = now_ms + self._rest_ms
         self._rest_ms = min(REST_MS_MAX, 2 * self._rest_ms)
-        self._failures, self._allowed, self.reason = 0, 1, reason
+        self._failures, self._allowed, self.reason, self.is_refused = 0, 1, reason, is_final
         return True

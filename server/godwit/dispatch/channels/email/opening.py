@@ -15,10 +15,12 @@ from ....config.dispatch_email import DispatchEmailConfig
 from ...clock import mono_ms, now_ms
 from ...codes import DispatchCode
 from ...errors import RequestRefused
-from ...model import Shipment
+from ...fanout.lanes import Group
+from ...model import Shipment, State
 from ...pure.verp import MakeMac, Token
 from ...stores.sqlite.manage.bounces import apply_report
 from ...stores.sqlite.manage.providers import ProviderRow, has_mail, list_providers
+from ...stores.sqlite.manage.waiting import find_end
 from ...stores.sqlite.store import SqliteStore
 from ..letter import ReadLetter
 from .reports import Report
@@ -42,12 +44,16 @@ class MailPart:
         read_letter: ReadLetter,
         make_mac: MakeMac,
         make_link: MakeLink | None,
-        on_open: Callable[[EmailSender, int], None],
+        on_open: Callable[[EmailSender, Callable[[Shipment], Group]], Callable[[int], None]],
     ) -> None:
-        """`on_open` gets the channel's sender and the most e-mails at once. Raises ConfigInvalid where a file cannot be used."""
+        """`on_open` gets the channel's sender, and which shipments share providers; what it returns sets the most e-mails at once.
+
+        Raises ConfigInvalid where a file cannot be used.
+        """
         self._store, self._config, self._read_letter = store, config, read_letter
         self._make_mac, self._make_link, self._on_open = make_mac, make_link, on_open
         self._providers: Providers | None = None
+        self._resize: Callable[[int], None] = lambda slots: None
         self._configured = _read_configured(config)
         self._bounces = self._open_bounces()
 
@@ -92,13 +98,16 @@ class MailPart:
         """Uses it no longer."""
         if self._providers is not None:
             self._providers.remove(name)
+            self._resize(max(1, self._providers.slots))
 
     def describe(self) -> Mapping[str, str]:
         """Why each provider that is used rests; empty: it works."""
         return {} if self._providers is None else self._providers.describe()
 
     def _use(self, settings: ProviderSettings) -> None:
-        self._begin().put(settings)
+        providers = self._begin()
+        providers.put(settings)
+        self._resize(providers.slots)
 
     def _begin(self) -> Providers:
         if self._providers is None:
@@ -113,8 +122,10 @@ class MailPart:
                 self._make_link,
                 self._make_mac,
                 self._config.bounce_domain,
+                self._read_end,
             )
-            self._on_open(sender, self._config.sends_max)
+            find = self._providers.find_group
+            self._resize = self._on_open(sender, lambda shipment: find(shipment.tenant, shipment.target.sender))
         return self._providers
 
     def _open_bounces(self) -> BounceServer | None:
@@ -123,6 +134,9 @@ class MailPart:
         from .bounces import BounceServer
 
         return BounceServer(self._config.bounce_address, self._config.bounce_domain, self._make_mac, self._apply_report)
+
+    async def _read_end(self, shipment: Shipment) -> tuple[State, str] | None:
+        return await self._store.reader.run(lambda connection: find_end(connection, shipment, now_ms()))
 
     async def _apply_report(self, token: Token, report: Report) -> bool:
         return await self._store.writer.run(lambda connection: apply_report(connection, token, report, now_ms()))

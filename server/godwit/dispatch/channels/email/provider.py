@@ -17,6 +17,10 @@ from .classes import hide_addresses
 from .dkim import DkimKey, parse_dkim_key
 
 IDLE_MAX = 16
+IDLE_MS_MAX = 60_000
+"""How long a connection is kept unused: relays close theirs after minutes, some without a word."""
+CHECK_S = 2.0
+"""How long a kept connection may take to show that it works: one that does not is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Provider:
         self.breaker = Breaker(settings.sends_max)
         self._host, _, port = settings.relay.rpartition(":")
         self._port = int(port)
-        self._idle: list[aiosmtplib.SMTP] = []
+        self._idle: list[tuple[aiosmtplib.SMTP, float]] = []
         self._next_ms = 0.0
         self._is_closed = False
 
@@ -76,30 +80,26 @@ class Provider:
         """Lets go of the connections that wait; those in use are closed when they are given back."""
         self._is_closed = True
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
 
     def wait_ms(self) -> float:
         """How long its rate has the next e-mail wait."""
         return max(0.0, self._next_ms - self._now_ms()) if self.settings.rate_per_s else 0.0
 
-    async def take_turn(self) -> None:
-        """Waits as the rate asks. The turn is taken at once, so that others wait behind it."""
+    async def take_turn(self) -> bool:
+        """Waits as the rate asks; whether it had to. The turn is taken at once, so that others wait behind it."""
         if not self.settings.rate_per_s:
-            return
+            return False
         wait_ms = self.wait_ms()
         self._next_ms = max(self._next_ms, self._now_ms()) + 1_000 / self.settings.rate_per_s
         await asyncio.sleep(wait_ms / 1_000)
+        return wait_ms > 0
 
     async def take_relay(self) -> aiosmtplib.SMTP:
         """A connection that is ready for a message: one that was kept, if it still answers, or a new one."""
-        while self._idle:
-            kept = self._idle.pop()
-            try:
-                await kept.rset()
-                return kept
-            except (aiosmtplib.SMTPException, OSError):
-                kept.close()
         settings = self.settings
+        if kept := await self._take_kept(min(CHECK_S, settings.timeout_ms / 1_000)):
+            return kept
         relay = aiosmtplib.SMTP(
             hostname=self._host,
             port=self._port,
@@ -116,12 +116,30 @@ class Provider:
             raise
         return relay
 
+    async def _take_kept(self, check_s: float) -> aiosmtplib.SMTP | None:
+        """The connection that was used last, if it still answers. Where one is silent, those that waited longer are closed, too."""
+        while self._idle:
+            kept, since_ms = self._idle.pop()
+            if kept.is_connected and self._now_ms() < since_ms + IDLE_MS_MAX:
+                try:
+                    await kept.rset(timeout=check_s)
+                    return kept
+                except aiosmtplib.SMTPTimeoutError:
+                    older = [one for one in self._idle if one[1] <= since_ms]
+                    self._idle = [one for one in self._idle if one[1] > since_ms]
+                    for relay, _ in older:
+                        relay.close()
+                except (aiosmtplib.SMTPException, OSError):
+                    pass
+            kept.close()
+        return None
+
     def give_back(self, relay: aiosmtplib.SMTP | None) -> None:
         """After an answer the connection is as good as before, unless the relay is leaving (421)."""
         if relay is None:
             return
         if relay.is_connected and not self._is_closed and len(self._idle) < max(IDLE_MAX, self.settings.sends_max):
-            self._idle.append(relay)
+            self._idle.append((relay, self._now_ms()))
         else:
             relay.close()
 

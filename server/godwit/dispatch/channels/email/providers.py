@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from .provider import Provider, ProviderSettings, domain_of_address
 
 ROOM_S = 1.0
+SLOTS_MAX = 2_000
 PROBE_MS = 2_000
 """When an e-mail comes again that met a provider which only tries whether it works."""
 
@@ -76,6 +77,16 @@ class Providers:
             for one in self._list_usable(tenant, sender)
         )
 
+    @property
+    def slots(self) -> int:
+        """How many e-mails all of them take at once."""
+        return min(SLOTS_MAX, sum(one.settings.sends_max for one in self._known.values()))
+
+    def find_group(self, tenant: str, sender: str) -> tuple[Hashable, int]:
+        """The providers that a tenant's From address may use (empty: the tenant's default), and how many e-mails they take at once."""
+        usable = self._list_usable(tenant, sender or self.find_sender(tenant))
+        return tuple(sorted(one.name for one in usable)), max(1, sum(one.settings.sends_max for one in usable))
+
     def end(self, provider: Provider) -> None:
         """An e-mail is no longer sent over a provider: another may be."""
         provider.breaker.end()
@@ -93,6 +104,10 @@ class Providers:
         now_ms = self._now_ms()
         rests = [one.breaker.rests_until(now_ms) for one in self._list_usable(tenant, sender)]
         return max(PROBE_MS, min(rests, default=0) - now_ms)
+
+    def is_refused(self, tenant: str, sender: str) -> bool:
+        """Whether all providers of a tenant's From address rest because they refuse our login."""
+        return all(one.breaker.is_refused for one in self._list_usable(tenant, sender))
 
     def _list_usable(self, tenant: str, sender: str) -> Sequence[Provider]:
         domain = domain_of_address(sender)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +16,12 @@ import aiosmtplib
 
 from ....config.dispatch_email import DispatchEmailConfig, is_email
 from ....errors import ConfigInvalid
-from ...model import Outcome, Result, Shipment
+from ...model import Outcome, Result, Shipment, State
 from ...pure.sandbox import read_result
 from ...pure.verp import BOUNCE, COMPLAINT, MakeMac, make_token
 from ...stores.sqlite.manage.providers import CONFIGURED
 from ..letter import Letter, Letters, ReadLetter
-from ..outcomes import make_outcome
+from ..outcomes import make_outcome, make_waiting
 from .classes import GREYLIST_MS, SLOW_MS, classify, hide_addresses
 from .dkim import read_dkim_key, sign
 from .message import make_message, read_sender
@@ -32,6 +32,14 @@ INLINE_BYTES_MAX = 65_536
 """An e-mail of this size is signed in less time than another thread takes to get the interpreter's lock."""
 TURN_MS_MAX = 1_000
 """How long an e-mail waits for its turn at a provider; one that would wait longer comes again later."""
+ReadEnd = Callable[[Shipment], Awaitable[tuple[State, str] | None]]
+"""How a delivery ended that waited for its provider, and why; None: it goes out."""
+
+
+async def never_ends(shipment: Shipment) -> tuple[State, str] | None:
+    """Where nothing can end while it waits."""
+
+
 MakeLink = Callable[[Shipment, str], str]
 """The link with which a shipment's address unsubscribes from a category."""
 
@@ -47,10 +55,11 @@ class EmailSender:
         make_link: MakeLink | None = None,
         make_mac: MakeMac = lambda content: b"",
         bounce_domain: str = "",
+        read_end: ReadEnd = never_ends,
     ) -> None:
         self._letters = Letters(read_letter)
         self._providers, self._now_ms, self._make_link = providers, now_ms, make_link
-        self._make_mac, self._bounce_domain = make_mac, bounce_domain
+        self._make_mac, self._bounce_domain, self._read_end = make_mac, bounce_domain, read_end
 
     async def close(self) -> None:
         self._providers.close()
@@ -70,12 +79,16 @@ class EmailSender:
         sender = read_sender(letter) or self._providers.find_sender(shipment.tenant)
         failed: dict[str, Outcome] = {}
         # a provider that fails before it has the message is no reason to wait: the next one gets it
-        while provider := await self._choose(shipment.tenant, sender, failed):
+        while True:
+            provider, has_waited = await self._choose(shipment.tenant, sender, failed)
+            if provider is None:
+                break
             if (wait_ms := provider.wait_ms()) > TURN_MS_MAX:
                 return self._put_off(shipment, f"the rate of provider {provider.name}", int(wait_ms))
             provider.breaker.begin()
             try:
-                await provider.take_turn()
+                if (await provider.take_turn() or has_waited) and (end := await self._find_end(shipment)):
+                    return end
                 outcome, is_over = await self._send_over(provider, shipment, letter, sender)
             finally:
                 self._providers.end(provider)
@@ -87,19 +100,32 @@ class EmailSender:
         if not self._providers.may_send(shipment.tenant, sender):
             return self._tell(shipment, Result.TEMPORARY, f"no provider sends from {domain_of_address(sender)!r}")
         rest_ms = self._providers.rest_ms(shipment.tenant, sender)
+        if self._providers.is_refused(shipment.tenant, sender):
+            return self._put_off(shipment, "every provider refuses the login", rest_ms, Result.ACCOUNT)
         return self._put_off(shipment, "every provider rests", rest_ms)
 
-    def _put_off(self, shipment: Shipment, detail: str, after_ms: int) -> Outcome:
+    def _put_off(self, shipment: Shipment, detail: str, after_ms: int, result: Result = Result.THROTTLED) -> Outcome:
         """Not an attempt, and nothing that the receiver's host asked for."""
-        return replace(self._tell(shipment, Result.THROTTLED, detail, after_ms), spares_host=True)
+        waiting = make_waiting(shipment, result, detail, self._now_ms(), random.random(), after_ms)
+        return replace(waiting, spares_host=True)
 
-    async def _choose(self, tenant: str, sender: str, failed: Collection[str]) -> Provider | None:
-        """Waits while providers are only full. None: all rest, have failed, or are not there."""
+    async def _choose(self, tenant: str, sender: str, failed: Collection[str]) -> tuple[Provider | None, bool]:
+        """Waits while providers are only full; whether it did. None: all rest, have failed, or are not there."""
+        has_waited = False
         while True:
             provider = self._providers.choose(tenant, sender, failed)
             if provider or not self._providers.is_full(tenant, sender, failed):
-                return provider
+                return provider, has_waited
             await self._providers.wait_for_room()
+            has_waited = True
+
+    async def _find_end(self, shipment: Shipment) -> Outcome | None:
+        """What became of a delivery while it waited here: cancelled, expired, or its address deleted. None: it goes out."""
+        end = await self._read_end(shipment)
+        if end is None:
+            return None
+        due_ms = self._now_ms() if end[0] is State.DEFERRED else None
+        return Outcome(shipment.key, shipment.attempt, *end, retry_at_ms=due_ms, spares_host=True, throttle_ms=1)
 
     async def _send_over(
         self, provider: Provider, shipment: Shipment, letter: Letter, sender: str
@@ -172,14 +198,16 @@ class EmailSender:
         is_leaving = refused.code == 421
         result = classify(refused.code, refused.message)
         if is_ours and result is not Result.THROTTLED:
-            result = Result.TEMPORARY
+            result = Result.ACCOUNT if refused.code >= 500 else Result.TEMPORARY
         if isinstance(refused, aiosmtplib.SMTPSenderRefused) and refused.code >= 500:
             pass  # the From address is this e-mail's: the provider works for others
         elif is_ours or is_leaving:
             provider.note_failure(detail, is_final=relay is None and refused.code >= 500)
         else:
             provider.note_success()
-        after_ms = {Result.TEMPORARY: GREYLIST_MS, Result.THROTTLED: SLOW_MS}.get(result, 0)
+        after_ms = {Result.TEMPORARY: GREYLIST_MS, Result.ACCOUNT: GREYLIST_MS, Result.THROTTLED: SLOW_MS}.get(
+            result, 0
+        )
         return self._tell(shipment, result, detail, after_ms), not (is_ours or is_leaving)
 
     def _break_off(

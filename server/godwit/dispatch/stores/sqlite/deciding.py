@@ -111,6 +111,8 @@ def decide_all(
             )
             if is_alike:
                 verdicts[packed] = verdict
+        if facts.options.sender and channel == "email":
+            target = replace(target, sender=facts.options.sender)
         if facts.options.is_personal:
             target = replace(target, is_personal=True)
             verdict = _judge_content(verdict, failures.get(target.rid, ("was not rendered", 0)), now_ms)

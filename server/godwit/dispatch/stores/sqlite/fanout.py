@@ -223,7 +223,9 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
         add_copies(connection, outcome.key, changes)
     if state is not State.DEFERRED:
         hurry_route(connection, outcome.key)
-    if outcome.reason == "address":
+    if outcome.throttle_ms and outcome.attempt == 1 and state is not State.DEFERRED:
+        release_value(connection, outcome.key)  # it ended before anything was sent
+    if outcome.reason == "address" and outcome.value:
         _end_address(connection, outcome, changes.now_ms)
 
 
