@@ -29,7 +29,7 @@ def check_connect(answer: object) -> Grant | Refusal:
 
 
 AUTHORITY = f"jwt:{DISPATCH_ISSUER}"
-"""Who vouches for receivers. No configured issuer has this name, and a user's authorizer speaks for itself."""
+"""The authority of receivers' tokens. No configured issuer can have this name, and a user's authorizer vouches only for itself."""
 
 
 def refuse_reserved(answer: Grant | Refusal) -> Grant | Refusal:

@@ -109,7 +109,7 @@ class Revocations:
             self._read(self.log)
 
     def join(self, authority: str) -> str:
-        """The authority that a holder is kept under: the first of those that share names."""
+        """The authority under which a holder is stored: the first of those that share names."""
         return self._same_holder[0] if authority in self._same_holder else authority
 
     def add(self, revocation: Revocation) -> None:

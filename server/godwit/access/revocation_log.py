@@ -133,7 +133,7 @@ class RevocationLog:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new name is on the disk once its folder is."""
+    """Flush the folder: a new file name is on the disk only after that."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

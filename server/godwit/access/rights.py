@@ -74,11 +74,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A yes: who this is, what they may do (what no rule allows is denied), and until when (Unix ms; None: no end).
-
-    A token id, where there is one, is what a revocation names. A tenant, where there is one, is whose customer this is: the limits
-    `…_per_tenant_max` count all its identities together.
-    The identity scopes idempotency keys and stands in logs and the connections list; it must hold no secret.
+    """Allows a connection: its identity, rules (everything else is denied), and end (Unix ms; None: no end). A revocation
+    can name the token id. The limits `…_per_tenant_max` count all identities of a tenant together. The identity scopes
+    idempotency keys and appears in logs and the connections list; it must not contain a secret.
     """
 
     identity: str

@@ -1,7 +1,8 @@
-"""The admin port: health, metrics, statistics as JSON, and the console. What changes something needs its token (guard.py).
+"""The admin port: health, metrics, statistics as JSON, and the console. Requests that change something need its token
+(guard.py).
 
-Owns its routes and what a stranger's page may not do here (Host, framing, scripts). The figures are the engine's and
-monitoring's. Never public by default; every list is paged, so that a million subjects cost a page.
+Owns its routes and the protection against foreign web pages (Host, framing, scripts). Metrics come from the engine and
+from monitoring. Not public by default. Every list is paged, so that its cost does not grow with the number of subjects.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from .view import NodeView
 
 REQUEST_BYTES_MAX = 16_384
 CLIENT_PATHS = frozenset({"/v1/live", "/v1/messages", "/v1/snapshot", "/v1/stream"})
-"""Of the client port: who asks for one here has mistaken the port."""
+"""Paths of the client port: a request for one of them was sent to the wrong port."""
 
 
 class AdminPort:
-    """Listens from start to stop."""
+    """The admin port, from `start` to `stop`."""
 
     def __init__(self, config: AdminConfig, view: NodeView, guard: Guard, alter: Changes, *, tls: TlsConfig) -> None:
         self._config = config
@@ -60,7 +61,7 @@ class AdminPort:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> Address:
-        """Opens the port; returns what was bound; raises ListenFailed."""
+        """Open the port; returns the bound address; raises ListenFailed."""
         wanted = self._config.address
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0, handle_signals=False)
         await self._runner.setup()
@@ -83,12 +84,14 @@ class AdminPort:
         return Address(host, port)
 
     def try_certificates(self, tls: TlsConfig) -> None:
-        """Raises ConfigInvalid where `certify` would not take these: a broken file must not half replace what is good."""
+        """Check certificates before `certify` uses them; raises ConfigInvalid. A broken file must not replace a part of a
+        working configuration.
+        """
         if self._tls is not None:
             make_tls_context(tls)
 
     def certify(self, tls: TlsConfig) -> None:
-        """Shows these certificates, which have been tried, from now on."""
+        """Use these certificates, which `try_certificates` accepted, for new connections."""
         if self._tls is not None:
             renew_certificate(self._tls, tls)
 
@@ -102,12 +105,12 @@ class AdminPort:
 
 
 async def _hide_software(_: web.Request, response: web.StreamResponse) -> None:
-    """Which program, and which version of it, answers is nobody's business."""
+    """Remove the header that names the software and its version."""
     response.headers.popall("Server", None)
 
 
 def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes) -> web.Application:
-    """All routes over one node."""
+    """The application with all routes of one node."""
 
     @web.middleware
     async def protect(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,8 +1,8 @@
-"""What an operator changes while the node runs: revocations, a purge, the configuration read again.
+"""Changes by an operator while the node runs: revocations, a purge, and a reload of the configuration.
 
-POST /v1/revocations {"identity": NAME} or {"token_id": ID}, with either "until_ms", "tenant", "authority" · GET /v1/revocations ·
-DELETE /v1/revocations?identity=NAME or ?token_id=ID, with &tenant= and &authority= as it was made
-· POST /v1/purge?subject=S · POST /v1/reload. The guard has asked for the token.
+POST /v1/revocations {"identity": NAME} or {"token_id": ID}, with either "until_ms", "tenant", "authority" · GET
+/v1/revocations · DELETE /v1/revocations?identity=NAME or ?token_id=ID, with &tenant= and &authority= as it was made ·
+POST /v1/purge?subject=S · POST /v1/reload. The guard has checked the token.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ REVOCATIONS_SHOWN_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the server lets the admin port change.
-
-    `revoker` closes whom it names too; `purge` returns how many messages went, None where the subject does not exist, and False
-    where the journal's disk did not take that; `reload` returns what was taken over and what waits for a restart, and raises
-    ConfigInvalid with nothing changed.
+    """The changes that the server offers to the admin port. `revoker` also closes connections. `purge` returns the number of
+    deleted messages, None if the subject does not exist, and False if the journal could not write it. `reload` returns
+    the applied settings and those that need a restart; if it raises ConfigInvalid, nothing has changed.
     """
 
     revocations: Revocations
@@ -39,11 +37,11 @@ class Changes:
 
 
 NAMES = ("identity", "token_id", "tenant", "authority")
-"""What a revocation may name."""
+"""The parameters of a revocation."""
 
 
 def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
-    """Answers are JSON; what is wrong is a 400 with a sentence."""
+    """Add the routes. Answers are JSON; a wrong request is answered with 400 and a sentence."""
 
     async def list_revocations(_request: web.Request) -> web.Response:
         rows = [one.describe() for one in changes.revocations.list()]
@@ -98,7 +96,7 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
 
 
 def _refuse_unknown(given: Iterable[str], known: tuple[str, ...]) -> None:
-    """A misspelt tenant would revoke, or lift, for all tenants."""
+    """Refuse unknown parameters: with a misspelt `tenant`, a revocation would apply to all tenants."""
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise web.HTTPBadRequest(reason=_line(f"unknown field {unknown!a}: expected {', '.join(known)}"))
@@ -117,5 +115,5 @@ async def _read_object(request: web.Request) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    """A reason stands on one line of the answer."""
+    """The reason on one line."""
     return " ".join(text.split())[:500]

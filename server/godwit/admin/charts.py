@@ -1,6 +1,6 @@
-"""/v1/series: what series.py keeps, sampled once a second whether or not somebody looks, so that a chart begins full.
+"""/v1/series: the samples of series.py, taken once a second without any request, so that a chart has data when it is opened.
 
-Owns the one task that samples. A sample costs one reading of the engine's figures, on a thread.
+Owns the one task that samples. A sample costs one read of the engine's statistics, on a thread.
 """
 
 from __future__ import annotations

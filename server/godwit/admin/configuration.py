@@ -1,4 +1,4 @@
-"""/v1/config: every value in force with where it came from, its default, its bounds and what it means. Secrets are not told."""
+"""/v1/config: every current value with its source, default, bounds and description. Secrets are hidden."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .view import NodeView
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
-    """One route, over the configuration as it is now."""
+    """Add the route; it shows the current configuration."""
 
     async def show_config(_request: web.Request) -> web.Response:
         return web.json_response(describe(view.read_config()))

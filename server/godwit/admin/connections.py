@@ -1,7 +1,7 @@
-"""/v1/connections: who is connected, where each stands behind the head, and how to end one.
+"""/v1/connections: the connected clients, how far each is behind, and how to close one.
 
-A connection's number is hexadecimal text in every answer, path and log line: one form, and JavaScript's numbers cannot hold
-64 bits. What changes something is guarded by app.py.
+A connection's number is hexadecimal text in every answer, path and log line: one form, and JavaScript's numbers cannot
+hold 64 bits. app.py checks the token of requests that change something.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ ID_DIGITS_MAX = 16
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
-    """A page is `{"rows": […], "next": KEY}`; it may be short, or empty, where more was to be searched than one request may."""
+    """Add the routes. A page is `{"rows": […], "next": KEY}`. It may be short or empty if a search would exceed the work of
+    one request.
+    """
 
     async def list_connections(request: web.Request) -> web.Response:
         limit = read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX)
@@ -66,7 +68,7 @@ def show_id(connection: int) -> str:
 
 
 def read_id(text: str, name: str) -> int:
-    """What `show_id` has written; anything else is a 400."""
+    """Parse a number that `show_id` wrote; anything else is a 400."""
     if not 0 < len(text) <= ID_DIGITS_MAX or not set(text) <= set("0123456789abcdef"):
         raise web.HTTPBadRequest(
             reason=f"{name} must be a connection's number: at most {ID_DIGITS_MAX} hexadecimal digits"

@@ -1,7 +1,7 @@
-"""The console at /: static files that need no build step, and the headers that keep them harmless.
+"""The console at /: static files without a build step, and their security headers.
 
-Owns which files are served (those of console/ and, in its vendor folder, the charts that set-up took from the npm lock);
-what they show they read from the admin port's documented endpoints, like anybody else.
+Owns the list of served files: those of console/, and in its vendor folder the chart library that the setup installed. The
+pages read only documented endpoints of the admin port.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .view import NodeView
 
 FOLDER = Path(__file__).parent.parent / "console"
 PARTS = ("", "pages", "parts", "style", "vendor")
-"""The folder itself and those of its folders that are served; whatever else lies there is not."""
+"""The folder itself and its subfolders that are served; other files in it are not."""
 
 
 def list_files() -> Iterator[tuple[str, Path]]:
-    """Path → file; nothing else of the disk can be asked for."""
+    """Path → file. No other file can be requested."""
     for part in PARTS:
         for file in sorted((FOLDER / part).glob("*.*")):
             if file.suffix == ".html":
@@ -34,7 +34,7 @@ FILES = dict(list_files())
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
-    """One route a file, read once."""
+    """Add one route for each file, which is read once."""
 
     def read_policy(request: web.Request) -> str:
         return make_policy(request.headers["Host"], view.client.port)
@@ -44,7 +44,7 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
 
 
 def make_policy(host_header: str, client_port: int) -> str:
-    """Scripts and styles of our own only; connections only to here and to the client port of the same host."""
+    """The Content-Security-Policy: own scripts and styles only; connections only to this port and to the client port of the same host."""
     client = f"{read_host(host_header)}:{client_port}"
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

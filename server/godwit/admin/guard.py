@@ -1,8 +1,9 @@
-"""Who may change something through the admin port: its own token, shown by the operator, and no stranger's page.
+"""Decides who may change something through the admin port: a caller with its token, and no foreign web page.
 
-Whatever is not GET or HEAD changes something, and needs `Authorization: Bearer` with the token of `admin.token` or
-`admin.token_file`, on loopback too; where none is set, nothing can be changed. A browser says which page asks (Origin,
-Sec-Fetch-Site): only the admin port's own may. Wrong tokens of one address are counted, and answered 429 past a bound.
+Every request except GET and HEAD needs `Authorization: Bearer` with the token of `admin.token` or `admin.token_file`,
+also on loopback. Without a configured token nothing can be changed. A browser names the page that sends the request
+(Origin, Sec-Fetch-Site): only pages of the admin port are accepted. Wrong tokens are counted by address; above a limit
+the answer is 429.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Refused(NamedTuple):
 
 
 class Guard:
-    """One for an admin port; `now_s` is a clock that never runs back."""
+    """The guard of one admin port; `now_s` is a monotonic clock."""
 
     def __init__(self, config: AdminConfig, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self._digest: bytes | None = None
@@ -41,7 +42,7 @@ class Guard:
         self.configure(config)
 
     def configure(self, config: AdminConfig) -> None:
-        """Takes the token of this configuration from now on; raises ConfigInvalid, and then nothing has changed."""
+        """Use the token of this configuration from now on. Raises ConfigInvalid, and then nothing has changed."""
         token = read_admin_token(config)
         if config.token_for_reads and token is None:
             raise ConfigInvalid("admin.token_for_reads", True, "needs admin.token or admin.token_file")
@@ -50,11 +51,11 @@ class Guard:
 
     @property
     def has_token(self) -> bool:
-        """Whether anything can be changed here, by who shows it."""
+        """Whether a token is configured, so that changes are possible."""
         return self._digest is not None
 
     def check(self, method: str, path: str, headers: Mapping[str, str], address: str) -> Refused | None:
-        """Why a request may not be answered; None where it may. Health is told to everybody."""
+        """Why a request must be refused; None if it is allowed. Health checks are always allowed."""
         is_read = method in ("GET", "HEAD", "OPTIONS")
         if not is_read and not is_own_page(headers):
             return Refused(403, "pages of other origins may not change anything here")
@@ -85,12 +86,12 @@ class Guard:
 
 
 def tells_of_the_node(path: str) -> bool:
-    """Whether an answer holds anything that is not in the sources anyway: the console's files do not."""
+    """Whether an answer contains data of the node. The console's files do not."""
     return path.startswith("/v1/") or path == "/metrics"
 
 
 def is_own_page(headers: Mapping[str, str]) -> bool:
-    """Whether a program asks, or a page that this port served: browsers say, and pages cannot make them lie."""
+    """Whether the request comes from a program, or from a page of this port: a page cannot change the headers of the browser."""
     origin = headers.get("Origin")
     if origin is not None:
         _, is_one, host = origin.partition("://")
@@ -100,7 +101,7 @@ def is_own_page(headers: Mapping[str, str]) -> bool:
 
 
 def read_admin_token(config: AdminConfig) -> str | None:
-    """The token of the configuration or of its file; None where there is none; raises ConfigInvalid."""
+    """The token of the configuration or of its file; None if there is none. Raises ConfigInvalid."""
     token, key = config.token, "admin.token"
     if config.token_file:
         key = "admin.token_file"

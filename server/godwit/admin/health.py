@@ -1,4 +1,4 @@
-"""/health/live: restart me if this fails. /health/ready: send me new clients while this holds."""
+"""Health checks. /health/live fails if the node must be restarted; /health/ready succeeds while the node accepts new clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PATHS = ("/health/live", "/health/ready")
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
-    """Both answer 200 or 503, with the condition in words."""
+    """Add both routes. They answer 200 or 503 with the condition as text."""
 
     async def show_live(_request: web.Request) -> web.Response:
         return _answer(view, view.health.is_alive)

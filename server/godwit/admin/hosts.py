@@ -1,7 +1,7 @@
-"""Which Host headers the admin port answers: a page of a stranger's domain, rebound to this address, gets nothing.
+"""Which Host headers the admin port answers: protection against DNS rebinding by foreign domains.
 
-Pure. An attacker's page can make a browser connect here, but only under a name of the attacker's; addresses cannot be
-rebound. So an IP address, localhost and the names the operator listed are answered, anything else is not.
+Pure. An attacker's page can make a browser connect here, but only under the attacker's domain name. Therefore IP
+addresses, localhost and the configured names are answered, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ def is_host_allowed(header: str, names: Iterable[str]) -> bool:
 
 
 def read_host(header: str) -> str | None:
-    """The host of a Host header without its port; None where it is none."""
+    """The host of a Host header without its port; None if the header is not valid."""
     found = _HOST.fullmatch(header)
     return found[1] if found else None

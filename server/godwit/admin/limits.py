@@ -1,7 +1,7 @@
-"""/v1/limits: every limit with its value, what of it is used now, and how often it was hit since the node started.
+"""/v1/limits: every limit with its value, its current use, and how often it was reached since the node started.
 
-Owns which of the engine's figures tells of which limit. Where several limits share a code, or a code has other causes too, the
-answer says by what it was counted; where nothing counts, it says null and never a guess.
+Owns which counter of the engine belongs to which limit. If several limits share a code, or the code has other causes, the
+answer names the counter. Without a counter the answer is null.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ COUNTED_BY_NODE = {
     "rate_limit_entries_max": "rate_limit_entries_evicted",
 }
 ORDINARY = frozenset({"log_messages_max", "log_age_ms_max"})
-"""What lets old messages go in the ordinary course: nobody was refused anything."""
+"""Limits that only remove old messages: reaching one refuses nothing."""
 COUNTED_BY_SHARDS = {"stream_window_bytes_max": "window_misses"}
 COUNTED_BY_NAME = frozenset(
     limit.name
     for limit in LIMITS
     if re.search("_per_(second|minute)_|_per_(address|identity|tenant|connection)_", limit.name)
 )
-"""Rates and quotas: several share a code, so each is counted by its own name."""
+"""Rates and quotas. Several share a code, so each has a counter of its own."""
 CODES_BY_NAME = {facts.name: facts.number for facts in CODES.values()}
 CODES_OF_MANY_CAUSES = frozenset({"FieldInvalid"})
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
-    """One route; it reads the engine's figures once."""
+    """Add the route; it reads the engine's statistics once."""
 
     async def show_limits(_request: web.Request) -> web.Response:
         stats = await asyncio.to_thread(view.engine.stats)
@@ -80,7 +80,7 @@ def describe(config: Config, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def count_codes(shards: Iterable[Mapping[str, Any]]) -> Counter[int]:
-    """How often each code was told: commands answered with it, and connections refused or ended with it."""
+    """How often each code was sent: in answers to commands, and in refused or closed connections."""
     commands: Counter[int] = Counter()
     refused: Counter[int] = Counter()
     ended: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""/metrics: OpenMetrics, for Prometheus and what speaks its language; the older text form for who asks for that alone."""
+"""/metrics: OpenMetrics for Prometheus and compatible systems; the older text format for clients that accept only that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .view import NodeView
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
-    """Written on a thread; the library behind it is loaded at the first scrape, which keeps starting quick."""
+    """Add the route. Text is made on a thread; its library is loaded at the first request, to keep the start short."""
 
     async def show_metrics(request: web.Request) -> web.Response:
         is_old = is_old_form_wanted(request.headers.get("Accept", ""))
@@ -21,7 +21,7 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
 
 
 def is_old_form_wanted(accept: str) -> bool:
-    """Whether a client names text/plain and not OpenMetrics; who names neither gets OpenMetrics."""
+    """Whether a client accepts text/plain and does not name OpenMetrics; by default it gets OpenMetrics."""
     return "text/plain" in accept and "application/openmetrics-text" not in accept
 
 

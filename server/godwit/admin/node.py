@@ -1,4 +1,4 @@
-"""/v1/node: who this node is and how it is, in one small answer that a page may ask for every second."""
+"""/v1/node: the node's name and condition, in a small answer that a page may request every second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .view import NodeView
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView, guard: Guard) -> None:
-    """One route; nothing of it asks the engine."""
+    """Add the route; it does not call the engine."""
 
     async def show_node(_request: web.Request) -> web.Response:
         told = {

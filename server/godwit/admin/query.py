@@ -1,6 +1,6 @@
-"""What a request may ask with: numbers within bounds, flags, texts of a length, one of some words. Anything else is a 400.
+"""Query parameters: integers within bounds, flags, texts up to a length, and choices. Anything else is answered with 400.
 
-Owns the wording of those refusals; never echoes what was sent.
+Owns the text of these errors, which never contains the value that was sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..subject import check_pattern, check_subject
 
 
 def read_number(request: web.Request, name: str, default: int, low: int, high: int) -> int:
-    """A whole number from `low` to `high`."""
+    """An integer from `low` to `high`."""
     text = request.query.get(name, "")
     if not text:
         return default
@@ -24,12 +24,12 @@ def read_number(request: web.Request, name: str, default: int, low: int, high: i
 
 
 def read_flag(request: web.Request, name: str) -> bool:
-    """`true` or `false`; false where it is not given."""
+    """`true` or `false`; false if it is missing."""
     return read_choice(request, name, ("false", "true")) == "true"
 
 
 def read_choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
-    """One of the words; the first where it is not given."""
+    """One of the choices; the first if it is missing."""
     word = request.query.get(name, choices[0])
     if word not in choices:
         raise web.HTTPBadRequest(reason=f"{name} must be one of {', '.join(choices)}")
@@ -37,7 +37,7 @@ def read_choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
 
 
 def read_text(request: web.Request, name: str, characters_max: int) -> str:
-    """A text, empty where it is not given."""
+    """A text; empty if it is missing."""
     text = request.query.get(name, "")
     if len(text) > characters_max:
         raise web.HTTPBadRequest(reason=f"{name} must be a text of at most {characters_max} characters")
@@ -45,7 +45,7 @@ def read_text(request: web.Request, name: str, characters_max: int) -> str:
 
 
 def read_pattern(request: web.Request, name: str) -> str | None:
-    """A pattern, None where it is not given."""
+    """A pattern; None if it is missing."""
     text = request.query.get(name, "")
     try:
         return check_pattern(text) if text else None
@@ -54,7 +54,7 @@ def read_pattern(request: web.Request, name: str) -> str | None:
 
 
 def read_subject(request: web.Request, name: str) -> str:
-    """A subject, which must be given."""
+    """A subject; required."""
     try:
         return check_subject(request.query.get(name, ""))
     except SubjectInvalid as error:

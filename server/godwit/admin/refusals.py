@@ -1,4 +1,4 @@
-"""/v1/refusals: who was refused last, with the code and the reason. Newest first; how many of each code there were is /v1/limits'."""
+"""/v1/refusals: the last refused clients, with code and reason, newest first. /v1/limits has the number of each code."""
 
 from __future__ import annotations
 

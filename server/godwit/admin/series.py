@@ -1,7 +1,7 @@
-"""The last quarter of an hour, second by second, for the console's charts. Pure: told the time and the figures.
+"""The last 15 minutes, one sample a second, for the console's charts.
 
-Owns what is kept (a fixed set of columns, so many samples, eight bytes a value) and turning counters into rates. Longer
-windows and their statistics are monitoring's.
+Pure: the caller passes the time and the values. Owns the stored samples (fixed columns, a fixed number of samples, eight
+bytes a value) and computes rates from counters. Longer windows and their statistics are in monitoring.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHARDS_MAX = 64
 
 
 class Cost(NamedTuple):
-    """What the process has used: CPU seconds since it began, and memory now."""
+    """The resources used by the process: CPU seconds since its start, and memory now."""
 
     cpu_s: float
     memory_bytes: int
@@ -48,7 +48,7 @@ SHARD_COUNTERS = {
 }
 SHARD_COLUMNS = ("cpu_cores", *SHARD_GAUGES, *SHARD_COUNTERS.values())
 NODE_COLUMNS = (*SHARD_COLUMNS, "memory_bytes", *NODE_GAUGES, *NODE_COUNTERS.values())
-"""A shard's columns hold for the node too: the sum of its shards, but CPU is the whole process's."""
+"""Columns of each shard; the node's value is their sum, except CPU, which is measured for the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class _Reading:
 
 
 class Series:
-    """Columns by the second. A sample's rates are those of the time since the sample before."""
+    """Columns with one value a second. The rates of a sample cover the time since the one before."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[int, array[float], list[array[float]]]] = deque(maxlen=SAMPLES_MAX)
         self._before: _Reading | None = None
 
     def add(self, time_ms: int, monotonic_s: float, stats: Mapping[str, Any], cost: Cost) -> None:
-        """One reading of the engine's figures; the first only sets where rates count from."""
+        """Add one read of the engine's statistics; the first only sets the start of the rates."""
         shards = list(stats.get("shards") or ())[:SHARDS_MAX]
         counters = [_count_shard(shard) for shard in shards]
         now = _Reading(monotonic_s, array("d", [cost.cpu_s, *(_read(stats, name) for name in NODE_COUNTERS)]), counters)
@@ -85,7 +85,7 @@ class Series:
         self._samples.append((time_ms, node, columns))
 
     def show(self, after_ms: int, *, has_shards: bool) -> dict[str, Any]:
-        """The samples after a time, as columns; null is what was not told."""
+        """The samples after a time, as columns; null for unknown values."""
         chosen = [sample for sample in self._samples if sample[0] > after_ms]
         shards = len(chosen[-1][2]) if chosen and has_shards else 0
         return {
@@ -106,7 +106,7 @@ def _read(figures: Mapping[str, Any], name: str) -> float:
 
 
 def _read_shard(shard: Mapping[str, Any], name: str) -> float:
-    """A shard's own figure, or the sum of those of its wires."""
+    """A value of a shard, or the sum over its protocols."""
     if name in shard:
         return _read(shard, name)
     return _add(tuple(_read(protocol, name) for protocol in (shard.get("protocols") or {}).values()))

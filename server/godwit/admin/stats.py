@@ -1,6 +1,7 @@
-"""/v1/stats: the node's figures now, as statistics over windows where they are asked for, and the engine's own counters.
+"""/v1/stats: the node's current metrics, statistics over windows on request, and the engine's counters.
 
-`?windows=1min,1h` (or `all`) adds windows; `/v1/stats/schema` is the JSON schema of the answer, made from the figures' table.
+`?windows=1min,1h` (or `all`) adds windows; `/v1/stats/schema` is the JSON schema of the answer, made from the table of
+metrics.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .view import NodeView
 
 
 def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
-    """Read on a thread: a window that nobody asked for lately is summed anew."""
+    """Add the routes. Statistics are read on a thread, because a window may have to be summed again."""
 
     async def show_stats(request: web.Request) -> web.Response:
         windows = _read_windows(request.query.get("windows", ""))

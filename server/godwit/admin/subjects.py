@@ -1,5 +1,6 @@
-"""/v1/subjects and /v1/subject. In the order of names a page begins after a key, which stays right while the list changes; any
-other order, or a search, is answered from a survey that is at most seconds old, so that the node is not walked for each request.
+"""/v1/subjects and /v1/subject. In the order of names a page begins after a key, which stays correct while the list changes.
+Any other order, and a search, use a survey that is at most some seconds old, so that not every request iterates over all
+subjects.
 """
 
 from __future__ import annotations

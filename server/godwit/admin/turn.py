@@ -1,6 +1,6 @@
-"""Who may ask the engine for a list now: a few at once, so that lookers-on never take the threads that answer health and metrics.
+"""Limits concurrent list requests to the engine, so that they never occupy the threads that answer health and metrics.
 
-Owns the line in front: so many wait, one more is told to come back.
+Owns the waiting line, which is bounded; a request beyond it is answered with 503.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Answer = TypeVar("Answer")
 
 
 class Turn:
-    """One line for all lists of an admin port."""
+    """The waiting line for all lists of an admin port."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(AT_ONCE_MAX)
         self._waiting = 0
 
     async def take(self, ask: Callable[..., Answer], *values: object) -> Answer:
-        """Calls on a thread when it is its turn; raises 503 where too many wait."""
+        """Call a function on a thread when its turn comes; raises 503 if too many wait."""
         if self._waiting >= WAITING_MAX:
             raise web.HTTPServiceUnavailable(reason="too many lists are asked for at once; try again in a second")
         self._waiting += 1

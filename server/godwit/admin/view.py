@@ -1,4 +1,4 @@
-"""What the admin port may see of the node: given by the server, so that nothing here reaches upwards."""
+"""What the admin port can read of the node. The server passes it in, so that nothing here imports a higher layer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from ..monitoring.monitor import Monitor
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One running node, read only.
-
-    `describe` gives what does not come from the engine (name, version, uptime…), `describe_troubles` what is wrong
-    with extensions, `count` what Python counts itself, and
-    `read_config` the configuration in force, which a reload replaces.
+    """One running node, read-only. `describe` returns name, version, uptime and so on; `describe_troubles` the problems of
+    extensions; `count` the counters kept in Python; `read_config` the current configuration, which a reload replaces.
     """
 
     engine: Engine

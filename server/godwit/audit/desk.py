@@ -35,7 +35,7 @@ class _Waiting(NamedTuple, Generic[_E]):
 
 
 class AuditDesk:
-    """One for an audit. `put_…` never waits; `serve` brings batches to the audit until it is cancelled."""
+    """The queues of one audit. `put_…` never waits; `serve` passes batches to the audit until it is cancelled."""
 
     def __init__(self, audit: Audit, name: str, config: AuditConfig) -> None:
         self.audit, self.name, self.host = audit, name, ExtensionHost(f"audit {name}")

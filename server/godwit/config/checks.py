@@ -1,6 +1,6 @@
-"""What values must be to each other: rules that no single option can hold.
+"""Rules between values, which no single option can check.
 
-Pure; whether a file or module named here exists is found out by who opens it, still before any port.
+Pure. Files and modules are opened elsewhere, before any port is opened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RISING = [
 
 
 def check_config(config: Config) -> None:
-    """Raises ConfigInvalid for all values that do not fit the others."""
+    """Raises ConfigInvalid with all values that contradict others."""
     mistakes = Mistakes()
     for check in (_check_access, _check_data_directory, _check_issuers, _check_tls, _check_journal, _check_owed):
         mistakes.add(check(config))

@@ -1,4 +1,4 @@
-"""The section `dispatch`: notifications over every channel, and the keys by which a node knows dispatch."""
+"""The section `dispatch`: notifications over every channel, and the keys by which a node verifies tokens of dispatch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .tls import check_address
 DISPATCH_ISSUER = "godwit-dispatch"
 """The issuer of dispatch's own tokens. No table of [issuers] has this name."""
 DISPATCH_PREFIX = f"{DISPATCH_ISSUER}:"
-"""What the identities of its tokens begin with; nobody else's do."""
+"""The prefix of the identities of its tokens; no other identity has it."""
 
 DISPATCH_PATTERNS: tuple[Mapping[str, Any], ...] = (
     {"pattern": "/$inbox/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000, "journal": False},
     {"pattern": "/$dispatch/**", "log_age_ms_max": 180_000, "snapshot_age_ms_max": 600_000, "journal": False},
 )
-"""What a node sets for the subjects of dispatch, unless its operator sets something for the same pattern."""
+"""The node's settings for the subjects of dispatch, unless the configuration sets the same pattern."""
 
 
 def check_targets(texts: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The section `dispatch_email`: the relay that takes e-mail, who it comes from, and the key that signs it."""
+"""The section `dispatch_email`: the relay for e-mail, the sender, and the signing key."""
 
 from __future__ import annotations
 

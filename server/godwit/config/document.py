@@ -1,6 +1,6 @@
-"""Shows the configuration: the values in force with their sources, and the reference page of everything there is.
+"""Shows the configuration: the current values with their sources, and the reference page of all options.
 
-Pure texts made from the tree; who prints them is the command line.
+Pure texts made from the tree; the command line prints them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_v
 
 
 def show_config(config: Config) -> str:
-    """The values in force as a TOML file that gives the same configuration, each with its source as a comment."""
+    """The current values as a TOML file that gives the same configuration, each with its source as a comment."""
     lines: list[str] = []
     for name in SECTIONS:
         lines.append(f"[{name}]")
@@ -31,7 +31,7 @@ def show_config(config: Config) -> str:
 
 
 def hide(value: object) -> str:
-    """What stands where a secret is."""
+    """The text shown in place of a secret."""
     return '["(secret)"]' if isinstance(value, tuple) else '"(secret)"'
 
 

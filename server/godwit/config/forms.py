@@ -1,4 +1,4 @@
-"""What texts of the configuration look like that stand in lists: origins, networks, patterns, algorithms. Pure."""
+"""Checks of texts in lists: origins, networks, patterns, algorithms. Pure."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def check_templates(templates: tuple[str, ...]) -> None:
 
 
 def check_issuer_templates(templates: tuple[str, ...]) -> None:
-    """The same, and {tenant} as well."""
+    """Patterns in which {identity} and {tenant} may be whole segments; raises SubjectInvalid, a ValueError."""
     _check_braces(templates, (IDENTITY, TENANT))
 
 
 def check_anonymous_patterns(patterns: tuple[str, ...]) -> None:
-    """Patterns for clients without a name: none stands in them; raises SubjectInvalid, a ValueError."""
+    """Patterns for anonymous clients, without {identity} and {tenant}; raises SubjectInvalid, a ValueError."""
     _check_braces(patterns, ())
 
 
@@ -93,7 +93,7 @@ def _check_braces(templates: tuple[str, ...], known: tuple[str, ...]) -> None:
 
 
 def check_authorities(authorities: tuple[str, ...]) -> None:
-    """Names of those who vouch for identities; raises ValueError."""
+    """Names of authorities that vouch for identities; raises ValueError."""
     unknown = [
         name for name in authorities if name not in ("certificate", "authorizer", "basic") and name[:4] != "jwt:"
     ]
@@ -104,7 +104,7 @@ def check_authorities(authorities: tuple[str, ...]) -> None:
 
 
 def check_algorithms(algorithms: tuple[str, ...]) -> None:
-    """Algorithms that one kind of key can have: secrets and public keys do not mix; raises ValueError."""
+    """Algorithms of one kind of key: secrets and public keys must not be mixed; raises ValueError."""
     unknown = [name for name in algorithms if name not in TOKEN_ALGORITHMS]
     if unknown or not algorithms:
         raise ValueError(f"holds {unknown}, known are {', '.join(TOKEN_ALGORITHMS)}")

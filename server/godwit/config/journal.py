@@ -1,6 +1,6 @@
-"""What the node writes down, how soon it is on the disk and how long it is kept: the [journal] section.
+"""The [journal] section: what the node records, how soon it is on the disk, and how long it is kept.
 
-Pure. There is a journal where there is a data directory; the files are the engine's, their fields protocol/events.toml's.
+Pure. With a data directory there is a journal. The engine writes its files; protocol/events.toml defines their fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class JournalConfig:
-    """What the node records in its data directory, and reads at its next start."""
+    """What the node records in its data directory and reads at its next start."""
 
     enabled: bool = option(True, "Keep a journal if there is a data directory.")
     access: bool = option(True, "Record connections and subscriptions.")
@@ -69,7 +69,7 @@ class JournalConfig:
 
 
 def make_journal(journal: JournalConfig, directory: str) -> dict[str, object] | None:
-    """What crosses to the engine; its shape is core/src/settings.rs. `directory` is the data directory, empty where there is none."""
+    """The settings for the engine, in the form of core/src/settings.rs. `directory` is the data directory; empty if there is none."""
     if not directory or not journal.enabled:
         return None
     kept = {"messages": (journal.messages_age_ms_max, journal.messages_bytes_max)}

@@ -1,7 +1,7 @@
-"""Reads the configuration: defaults ‹ TOML file ‹ GODWIT_* environment ‹ flags, each value knowing where it came from.
+"""Reads the configuration: defaults ‹ TOML file ‹ GODWIT_* environment ‹ flags. Each value keeps its source.
 
-Owns the sources and the errors about them; what the values are is tree.py's. The file and environment are given as
-values, so that all but `read_file` is pure. Invariant: the result is valid or ConfigInvalid was raised; there is no half.
+Owns the sources and the errors about them; tree.py defines the values. The file and environment are passed as values, so
+that everything except `read_file` is pure. Invariant: the result is valid, or ConfigInvalid was raised.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .places import Places, find_places
 from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_issuer_options, list_pattern_options
 
 CONFIG_VARIABLE = "GODWIT_CONFIG"
-"""Names the configuration file where no --config flag does."""
+"""The variable that names the configuration file if there is no --config flag."""
 
 SERVER_VARIABLE, TOKEN_VARIABLE, DISPATCH_KEY_VARIABLE = "GODWIT_SERVER", "GODWIT_TOKEN", "GODWIT_DISPATCH_KEY"
-"""What the commands that are clients read; they set nothing of a node."""
+"""Variables of the client commands; they do not configure a node."""
 
 PIPELINES_PREFIX = "GODWIT_PIPELINES_"
-"""How variables of `godwit-pipelines` begin, which may run beside a node."""
+"""The prefix of variables of `godwit-pipelines`, which may run on the same machine."""
 
 _NOT_OF_THE_TREE = frozenset({CONFIG_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, DISPATCH_KEY_VARIABLE})
 _SERVICE_LINK = re.compile(
     r"GODWIT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)"
 )
 _SERVICE_ADDRESS = re.compile(r"GODWIT(_[A-Z0-9_]+)?_PORT")
-"""What Kubernetes sets in every container for each Service whose name begins with `godwit`."""
+"""Variables that Kubernetes sets in every container for each Service whose name begins with `godwit`."""
 _BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
 
 
@@ -50,7 +50,8 @@ def load_config(
 ) -> Config:
     """The configuration of these sources; `flags` are texts by key. Raises ConfigInvalid.
 
-    An empty file is an empty configuration, but for a reload: there it was cut short, and would take the admin token with it.
+    An empty file is a valid configuration at the start. A reload refuses it, because a truncated file would remove the
+    admin token.
     """
     environment = environment or {}
     if file is None and CONFIG_VARIABLE in environment:
@@ -60,7 +61,7 @@ def load_config(
 
 
 def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True) -> tuple[dict[str, Any], Places]:
-    """A TOML file as it is, and where in it what stands; raises ConfigInvalid, naming the option, where it cannot be read."""
+    """Read a TOML file, with the line of each key. Raises ConfigInvalid, which names the option, if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
         if not text.strip() and not may_be_empty:
@@ -81,7 +82,7 @@ def build_config(
     places: Places | None = None,
     check: bool = True,
 ) -> Config:
-    """The configuration of sources given as values; later ones win."""
+    """The configuration of sources passed as values; later ones override."""
     values = {key: found.default for key, found in OPTIONS.items()}
     sources = dict.fromkeys(OPTIONS, "default")
     mistakes = Mistakes()
@@ -116,7 +117,7 @@ def build_config(
 
 
 def is_of_the_tree(variable: str) -> bool:
-    """Whether a variable is to set something of a node."""
+    """Whether a variable is meant to configure a node."""
     is_other = variable in _NOT_OF_THE_TREE or variable.startswith(PIPELINES_PREFIX)
     return variable.startswith("GODWIT_") and not is_other
 

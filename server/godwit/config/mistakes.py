@@ -1,4 +1,4 @@
-"""Gathers what is wrong with a configuration, so that an operator is told everything at once. Pure."""
+"""Collects the errors of a configuration, so that all are reported at once. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..errors import ConfigInvalid, ConfigsInvalid
 
 
 class Mistakes:
-    """Mistakes in the order in which they were found."""
+    """Errors in the order in which they were found."""
 
     def __init__(self) -> None:
         self._found: list[ConfigInvalid] = []
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Keeps the ConfigInvalid that the block raises."""
+        """Keep a ConfigInvalid that the block raises."""
         try:
             yield
         except ConfigInvalid as error:
@@ -26,7 +26,7 @@ class Mistakes:
         self._found.extend(found)
 
     def raise_found(self) -> None:
-        """Raises the one that was gathered, or all of them as ConfigsInvalid; nothing where there is none."""
+        """Raise the collected error, or several as ConfigsInvalid; does nothing if there is none."""
         if len(self._found) == 1:
             raise self._found[0]
         if self._found:

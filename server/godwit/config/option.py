@@ -1,4 +1,4 @@
-"""One configuration value: its type, default, bounds and sentence; and how a text or a TOML value becomes one.
+"""One configuration value: its type, default, bounds and description, and how text and TOML values are converted.
 
 Declared with `option()` as a dataclass field of a section (tree.py); everything else (loading, `config show`,
 the reference page) is derived from these declarations. Pure: nothing is read from file or environment here.
@@ -20,7 +20,7 @@ _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """HOST:PORT to listen on; port 0 lets the system choose. IPv6 hosts stand in brackets: [::1]:8800."""
+    """HOST:PORT to listen on; with port 0 the system chooses one. IPv6 addresses are in brackets: [::1]:8800."""
 
     host: str
     port: int
@@ -44,7 +44,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known about one value before anybody sets it."""
+    """The declaration of one value."""
 
     key: str
     type: Any
@@ -58,12 +58,12 @@ class Option:
 
     @property
     def environment(self) -> str:
-        """The variable that sets it: GODWIT_ and the key in capitals."""
+        """The environment variable that sets it: GODWIT_ and the key in capitals."""
         return "GODWIT_" + self.key.replace(".", "_").upper()
 
     @property
     def bound(self) -> str:
-        """What is accepted, as the end of the sentence "… must be"."""
+        """The accepted values, as the end of the sentence "… must be"."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.type is Address:
@@ -76,7 +76,7 @@ class Option:
         return words
 
     def parse(self, text: str, source: str) -> Any:
-        """A value from a text (environment, flag); raises ConfigInvalid."""
+        """A value from text (environment, flag); raises ConfigInvalid."""
         try:  # a locale of ASCII leaves the bytes as they were
             text = text.encode(errors="surrogateescape").decode()
         except UnicodeError:
@@ -95,7 +95,7 @@ class Option:
         return self.accept(text, source)
 
     def accept(self, value: Any, source: str) -> Any:
-        """A value from TOML (already typed); raises ConfigInvalid."""
+        """A value from TOML, which has a type; raises ConfigInvalid."""
         if self.type is Address:
             try:
                 return Address.parse(value)
@@ -129,7 +129,7 @@ class Option:
 
 
 def _read_list(text: str) -> Any:
-    """A list as a TOML file has it, or texts between commas: `[::1],a.example` begins with a bracket, too."""
+    """A list in TOML's form, or texts separated by commas. `[::1],a.example` also begins with a bracket."""
     if text.strip().startswith("["):
         try:
             return tomllib.loads(f"list = {text.strip()}")["list"]
@@ -148,7 +148,7 @@ def option(
     is_secret: bool = False,
     check: Callable[[Any], object] | None = None,
 ) -> Any:
-    """Declares one value as a dataclass field; whole numbers must have both bounds."""
+    """Declare one value as a dataclass field; integers need both bounds."""
     about = {
         "sentence": sentence,
         "minimum": minimum,
@@ -161,7 +161,7 @@ def option(
 
 
 def list_options(section: type, prefix: str) -> list[Option]:
-    """The options that a section's dataclass declares, in order, with keys `prefix.name`."""
+    """The options that the dataclass of a section declares, in order, with keys `prefix.name`."""
     hints = get_type_hints(section)
     return [_make_option(f"{prefix}.{f.name}", hints[f.name], f) for f in fields(section) if f.metadata]
 
@@ -175,7 +175,7 @@ def _make_option(key: str, kind: Any, declared: Field[Any]) -> Option:
 
 
 def show(value: object) -> str:
-    """A value as it would stand in TOML."""
+    """A value in TOML's form."""
     if value is None:
         return "(the node's)"
     if isinstance(value, bool):
@@ -189,6 +189,6 @@ def show(value: object) -> str:
 
 
 def _escape(character: str) -> str:
-    """A control character, which TOML does not take as it is and a terminal would obey."""
+    """Escape a control character: TOML does not allow it, and a terminal would interpret it."""
     number = ord(character)
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

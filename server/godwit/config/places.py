@@ -1,7 +1,7 @@
-"""Where in a TOML file each key stands, so that a refusal can name the line.
+"""The line of each key in a TOML file, so that an error can name it.
 
-Pure. The parser of the standard library tells values, not places: headers and keys are found by their form, and what stands
-within a text of several lines is passed over. A key that is not found so, in an inline table say, is placed where its table begins.
+Pure. The standard library's parser returns values without lines. Therefore headers and keys are found by their form, and
+multi-line strings are skipped. A key that is not found, for example in an inline table, gets the line of its table.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Places(NamedTuple):
     lines: Mapping[tuple[str, ...], int] = MappingProxyType({})
 
     def tell(self, *path: str) -> str:
-        """The source of one value, such as `file node.toml:12`; without a line where none is known."""
+        """The source of one value, such as `file node.toml:12`; without a line if it is not known."""
         known = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
         return f"file {self.name}:{self.lines[known]}" if known else f"file {self.name}"
 
 
 def find_places(name: str, text: str) -> Places:
-    """The places of everything in a text that is TOML."""
+    """The lines of all keys in a TOML text."""
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     quotes = ""
@@ -52,7 +52,7 @@ def find_places(name: str, text: str) -> Places:
 
 
 def _split(dotted: str) -> tuple[str, ...]:
-    """The names of a dotted key, as the parser reads them; none where it would not, within a text that looked like a key."""
+    """The parts of a dotted key; empty if it is not a key, for example within a multi-line string."""
     try:
         value: Any = tomllib.loads(f"{dotted} = 0")
     except tomllib.TOMLDecodeError:

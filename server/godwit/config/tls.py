@@ -1,6 +1,6 @@
-"""What TLS listeners show to clients and ask of them: the [tls] section.
+"""The [tls] section: certificates of TLS listeners, and what they require of clients.
 
-Pure; the files are read by who uses them, the engine for clients and the admin port for itself.
+Pure. The engine reads the files for clients, and the admin port for itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUITES = (
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 )
-"""All that are known; each authenticates what it encrypts (AEAD) and keeps no secret that a key stolen later opens."""
+"""All known suites; each authenticates (AEAD) and has forward secrecy."""
 
 
 def check_address(text: str) -> None:

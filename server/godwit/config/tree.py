@@ -1,6 +1,6 @@
-"""The configuration tree: every value a node can be told, each declared once with default, bounds and sentence.
+"""The configuration tree: every setting of a node, declared once with default, bounds and description.
 
-Limits come from the contract's table; load.py reads the values. Invariant: a Config that it returned is complete and consistent.
+Limits come from the contract's table; load.py reads the values. Invariant: a Config is complete and consistent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LimitsConfig(dict[str, int]):
 
 
 def limit_option(name: str) -> Any:
-    """What a pattern may set instead of the node's own limit: the same bounds and sentence, no default."""
+    """The option of a pattern that overrides a limit of the node: same bounds and description, no default."""
     row = next(row for row in LIMITS if row.name == name)
     return option(None, row.sentence, minimum=row.minimum, maximum=row.maximum)
 
@@ -314,7 +314,7 @@ class IssuerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The whole tree. `sources` says of every key where its value came from."""
+    """The whole tree. `sources` has the source of every value, by key."""
 
     node: NodeConfig = field(default_factory=NodeConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
@@ -336,7 +336,7 @@ class Config:
     issuers: tuple[IssuerConfig, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     ignored_variables: tuple[str, ...] = ()
-    """Variables of the environment that Kubernetes set for a Service named like this program."""
+    """Environment variables that Kubernetes set for a Service with this program's name."""
 
 
 SECTIONS: Mapping[str, type] = MappingProxyType(
@@ -378,7 +378,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 
 def list_pattern_options(pattern: str) -> dict[str, Option]:
-    """The options of one pattern's table by their name, with keys as an operator would write them."""
+    """The options of one pattern's table by name, with their full keys."""
     prefix = f'patterns."{check_pattern(pattern)}"'
     return {found.key.removeprefix(prefix + "."): found for found in list_options(PatternConfig, prefix)}
 
@@ -390,7 +390,7 @@ def list_issuer_options(issuer: str) -> dict[str, Option]:
 
 
 def read_value(config: Config, key: str) -> object:
-    """The value of a key such as `limits.message_bytes_max`."""
+    """The value of a key, such as `limits.message_bytes_max`."""
     section, name = key.split(".")
     return config.limits[name] if section == "limits" else getattr(getattr(config, section), name)
 

@@ -1,4 +1,4 @@
-"""The two times dispatch works by. The wall clock orders what is due; the other runs on while the machine sleeps, for leases."""
+"""The two clocks of dispatch. The wall clock orders what is due; the monotonic clock includes suspended time and is used for leases."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def now_ms() -> int:
 
 
 def mono_ms() -> int:
-    """Milliseconds since some start; includes suspend where the system can tell."""
+    """Milliseconds since an arbitrary start; includes suspended time if the system supports it."""
     return time.clock_gettime_ns(_BOOT) // 1_000_000

@@ -7,7 +7,7 @@ from .codes import DISPATCH_CODES, DispatchCode
 
 
 class DispatchError(GodwitError):
-    """What all errors of dispatch have in common."""
+    """The base class of errors of dispatch."""
 
 
 class RequestRefused(DispatchError):
@@ -20,14 +20,14 @@ class RequestRefused(DispatchError):
 
 
 class RenderInterrupted(RequestRefused):
-    """A rendering that took too long, or had no process to run in: the next try may succeed."""
+    """A rendering took too long, or had no process to run in: the next try may succeed."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(DispatchCode.RENDER_FAILED, detail)
 
 
 class StoreFailed(DispatchError):
-    """The store did not take a unit of work: nothing of it happened."""
+    """The store refused a unit of work; nothing of it was stored."""
 
 
 class DispatchDatabaseInvalid(DispatchError):

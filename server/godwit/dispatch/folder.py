@@ -1,7 +1,7 @@
-"""Where dispatch keeps its files: the database, its keys, and for `godwit send` a note of where it listens.
+"""The files of dispatch: the database, its keys, and a note with its address for `godwit send`.
 
-With a data directory all of it lies in DIR/dispatch. Without one it lies in a temporary directory (0700) that is removed at the end,
-and `$XDG_RUNTIME_DIR/godwit/dispatch.json` says where.
+With a data directory they are in DIR/dispatch. Without one they are in a temporary directory (0700) that is removed at
+the end, and `$XDG_RUNTIME_DIR/godwit/dispatch.json` has its path.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DispatchFolder:
         return self.path / "keys.json"
 
     def note_listener(self, url: str, certificate: str = "") -> None:
-        """Says where the API listens, and with which certificate, for commands of this user on this machine."""
+        """Write the API's address and certificate to the note, for commands of this user on this machine."""
         folder = runtime_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._note = folder / "dispatch.json"
@@ -55,7 +55,7 @@ class DispatchFolder:
         write_private(self._note, msgspec.json.encode(note))
 
     def close(self) -> None:
-        """Removes what must not stay."""
+        """Remove temporary files."""
         if self._note is not None:
             self._note.unlink(missing_ok=True)
         if self._is_temporary:
@@ -63,7 +63,7 @@ class DispatchFolder:
 
 
 def runtime_folder() -> Path:
-    """Where this user's commands look for a running dispatch."""
+    """The folder in which this user's commands look for a running dispatch."""
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / "godwit"
     folder = Path(tempfile.gettempdir()) / f"godwit-{os.getuid()}"

@@ -1,6 +1,6 @@
-"""A port of dispatch: binds an application to an address, with TLS where the configuration asks for it.
+"""A port of dispatch: binds an application to an address, with TLS if it is configured.
 
-Also says which requests a port for the public serves: those of receivers, who have no API key.
+Also chooses the routes of a public port: those for receivers, who have no API key.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Listener:
     """One port, from `start` to `stop`."""
 
     def __init__(self, app: web.Application, setting: str, tls: ssl.SSLContext | None) -> None:
-        """`setting` is what an error names."""
+        """`setting` is the setting that an error names."""
         self._runner = web.AppRunner(app, access_log=None)
         self._setting, self._tls = setting, tls
 
     async def start(self, wanted: Address) -> Address:
-        """What was bound; raises ListenFailed."""
+        """Start listening; returns the bound address; raises ListenFailed."""
         await self._runner.setup()
         site = web.TCPSite(self._runner, wanted.host, wanted.port, reuse_address=True, ssl_context=self._tls)
         try:
@@ -42,5 +42,5 @@ class Listener:
         return Address(host, port)
 
     async def stop(self) -> None:
-        """Finishes the requests that are being answered."""
+        """Stop, after the current requests are answered."""
         await self._runner.cleanup()

@@ -1,4 +1,4 @@
-"""What the parts of dispatch share: states of deliveries, jobs, pages, shipments and outcomes.
+"""Shared types of dispatch: states of deliveries, jobs, pages, shipments and outcomes.
 
 Pure. A delivery is (notification, receiver, channel, address). Numbers, not names, identify rows inside dispatch. Invariant: the rank
 of a delivery's state never decreases, so late and duplicate feedback changes nothing.
@@ -35,7 +35,7 @@ class State(IntEnum):
 
 
 class Priority(IntEnum):
-    """Which jobs and deliveries of a tenant go first."""
+    """Which jobs and deliveries of a tenant are processed first."""
 
     HIGH = 0
     NORMAL = 1
@@ -43,7 +43,7 @@ class Priority(IntEnum):
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One channel of a policy that tries one after the other, and what ends the policy there."""
+    """One channel of a policy, and the state that ends the policy there."""
 
     channel: str
     until: str = "sent"
@@ -51,29 +51,29 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Options(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a notification asks for besides its content."""
+    """The options of a notification, in addition to its content."""
 
     category: str = ""
     critical: bool = False
-    """Goes out within quiet hours."""
+    """Whether it is sent within quiet hours."""
     collapse_key: str = ""
     dedupe: bool = False
-    """One send for each address value, however many receivers have it."""
+    """Whether each address value gets one message only, even if several receivers have it."""
     holds_doubt: bool = False
-    """A delivery in doubt is not sent again."""
+    """Whether a delivery with an unknown result is not sent again."""
     local: str = ""
-    """The wall-clock time in each receiver's zone before which nothing is sent: ISO 8601, without an offset."""
+    """Nothing is sent before this wall-clock time in each receiver's zone: ISO 8601, without an offset."""
     is_test: bool = False
-    """From a test key: reaches sandbox addresses only."""
+    """Whether it comes from a test key: it reaches sandbox addresses only."""
     channel: str = ""
-    """The only channel, where the notification is for one address."""
+    """The only channel, if the notification is for one address."""
     steps: tuple[Step, ...] = ()
-    """Channels that are tried in turn; empty: all at once."""
+    """The channels to try in turn; empty: all at once."""
     metadata: dict[str, str] = {}
     locales: tuple[str, ...] = ()
     """Locales in which the content was rendered, besides the default."""
     is_personal: bool = False
-    """The content is rendered for each receiver."""
+    """Whether the content is rendered for each receiver."""
     copies: tuple[str, ...] = ()
     """Addresses that get a copy of a receiver's e-mail: each is a delivery, made when the first e-mail to the receiver is sent."""
     sender: str = ""
@@ -81,7 +81,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Quotas(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a tenant may use; 0: as much as it likes."""
+    """A tenant's quotas; 0: unlimited."""
 
     accepts_per_s: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
     deliveries_per_day: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
@@ -90,7 +90,7 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Person(NamedTuple):
-    """A receiver, as templates know it. `attributes` is JSON, as the API takes a receiver."""
+    """A receiver, in the form for templates. `attributes` is JSON, as in the API."""
 
     rid: int
     name: str
@@ -98,7 +98,7 @@ class Person(NamedTuple):
 
 
 class Personal(NamedTuple):
-    """The content that was rendered for one receiver, both JSON. `failure` says why there is none."""
+    """The content that was rendered for one receiver, both JSON. `failure` is the error if there is none."""
 
     rid: int
     content: bytes = b""
@@ -107,29 +107,29 @@ class Personal(NamedTuple):
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What of a receiver decides when and whether something is sent."""
+    """The settings of a receiver that decide when and whether something is sent."""
 
     locale: str = ""
     zone: str = ""
     quiet: tuple[str, str] | None = None
-    """Local times between which nothing but the inbox is used: ("22:00", "07:00")."""
+    """Local times between which only the inbox is used: ("22:00", "07:00")."""
     opted_out: frozenset[str] = frozenset()
     """CATEGORY/CHANNEL pairs, each part `*` for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided about one delivery before anything is sent. `due_ms` goes with DEFERRED."""
+    """The decision about one delivery before anything is sent. `due_ms` is set for DEFERRED."""
 
     state: State = State.QUEUED
     due_ms: int = 0
     reason: str = ""
     detail: str = ""
-    """What there is to say beside the reason."""
+    """Details in addition to the reason."""
 
 
 class Result(StrEnum):
-    """What became of one attempt."""
+    """The result of one attempt."""
 
     OK = "ok"
     TEMPORARY = "temporary"
@@ -137,7 +137,7 @@ class Result(StrEnum):
     ADDRESS = "address"
     CONTENT = "content"
     THROTTLED = "throttled"
-    """The other side asked to wait: its whole host does, and it was not an attempt."""
+    """The other side asked to wait: this applies to its whole host, and does not count as an attempt."""
     ACCOUNT = "account"
     """The provider refuses our login or our sender address: the delivery waits until an operator corrects it, or it expires."""
 
@@ -152,7 +152,7 @@ class DeliveryKey(NamedTuple):
 
 
 class WakeUp(NamedTuple):
-    """A hint that a tenant has work on a channel. Losing or repeating one is harmless."""
+    """A hint that a tenant has work on a channel. Hints may be lost or repeated."""
 
     tenant: str
     channel: str
@@ -163,7 +163,7 @@ NO_OPTIONS = Options()
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed cursor over the receivers of one notification on one channel. `fence` says which claim it is."""
+    """A claimed cursor over the receivers of one notification on one channel. `fence` identifies the claim."""
 
     nid: int
     channel: str
@@ -186,11 +186,11 @@ class Target:
     value: str = ""
     secret: str = field(default="", repr=False)
     format: str = field(default="", repr=False)
-    """JSON: how a webhook's body is made, where it is not an event."""
+    """JSON: the form of a webhook's body, if it is not an event."""
     locale: str = ""
     """The locale of the content that the receiver gets; empty: the default."""
     is_personal: bool = False
-    """The receiver has content of their own."""
+    """Whether the receiver has content of its own."""
     copy_of: str = ""
     """Set for a copy of an e-mail: the address that the e-mail itself was sent to."""
     sender: str = ""
@@ -200,9 +200,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Receivers after a job's cursor. `cursor` is the last one read; `is_last`: none follow.
-
-    `rids` are all receivers of the page, also those without an address of the job's channel.
+    """Receivers after a job's cursor. `cursor` is the last one read; `is_last`: there are no more. `rids` are all receivers
+    of the page, including those without an address of the job's channel.
     """
 
     targets: tuple[Target, ...]
@@ -213,7 +212,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """One delivery to send. `attempt` is the number of attempts that began, this one included once it has."""
+    """One delivery to send. `attempt` counts the attempts that began, including this one once it has begun."""
 
     key: DeliveryKey
     tenant: str
@@ -226,7 +225,7 @@ class Shipment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt came to. `retry_at_ms` is when a temporary failure is tried again, None: never."""
+    """The result of an attempt. `retry_at_ms` is the time of the next attempt after a temporary failure, None: never."""
 
     key: DeliveryKey
     attempt: int
@@ -235,17 +234,17 @@ class Outcome:
     ref: str = ""
     retry_at_ms: int | None = None
     value: str = field(default="", repr=False)
-    """The address that was tried: another may stand there when the outcome is stored."""
+    """The address that was used; the receiver may have another one when the outcome is stored."""
     spares_host: bool = False
-    """What was throttled says nothing about the host: others for it do not wait."""
+    """Whether a throttled result says nothing about the host, so that other deliveries to it need not wait."""
     throttle_ms: int = 0
-    """How long everything for the same host waits. What was refused so was not an attempt."""
+    """How long all deliveries to the same host wait. The refused send does not count as an attempt."""
     rendered: bool | None = None
-    """Whether the receiver's own body rendered; None where there was nothing to render."""
+    """Whether the receiver's own body rendered; None if there was nothing to render."""
 
 
 class PutOff(NamedTuple):
-    """A queued delivery whose host rests, and when its time comes again."""
+    """A queued delivery whose host rests, and when it is due again."""
 
     key: DeliveryKey
     attempt: int
@@ -253,7 +252,7 @@ class PutOff(NamedTuple):
 
 
 class Head(NamedTuple):
-    """How far an inbox is: positions are EPOCH.SEQ, and counts cost one row."""
+    """The state of an inbox: its position EPOCH.SEQ, and its counts."""
 
     epoch: int
     seq: int
@@ -262,7 +261,7 @@ class Head(NamedTuple):
 
     @property
     def position(self) -> str:
-        """The position, as clients write it."""
+        """The position, in the form EPOCH.SEQ."""
         return f"{self.epoch}.{self.seq}"
 
 
@@ -279,7 +278,7 @@ class InboxItem(NamedTuple):
     content: bytes
     """JSON, as the application sent it."""
     first: int
-    """The SEQ with which it arrived: changes leave it, so it orders a list."""
+    """The SEQ of its arrival. Changes do not alter it, so it orders a list."""
 
 
 class Flag(IntEnum):
@@ -290,7 +289,7 @@ class Flag(IntEnum):
     ARCHIVED = 4
     CONFIRMED = 8
     RECALLED = 16
-    """Withdrawn by the application, replaced by a newer item with the same collapse key, or removed because it was the oldest."""
+    """Recalled by the application, replaced by a newer item with the same collapse key, or removed as the oldest."""
 
 
 _CLOSED = Flag.ARCHIVED | Flag.RECALLED

@@ -1,7 +1,7 @@
 """Dispatch as a part of a process: a thread and an event loop of its own, from `start` to `stop`.
 
-Owns the order of things: the folder and its keys come before the node, which trusts them; the store opens before the API listens; at
-the end the roles stop before the store closes. Start reading here.
+Owns the order: the folder and its keys exist before the node, which trusts them; the store opens before the API listens;
+at the end the roles stop before the store closes. Start reading here.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ DEFAULT_TENANT = "default"
 
 
 class DispatchPart:
-    """Made before the node; `config` names the keys that the node must trust, `store` is open from the start."""
+    """Create it before the node. `config` names the keys that the node must trust; `store` is open from the start."""
 
     def __init__(self, config: Config) -> None:
-        """Raises ConfigInvalid where the folder is in use or holds something else."""
+        """Raises ConfigInvalid if the folder is in use or contains something else."""
         self._folder = DispatchFolder(config.node.data_directory)
         try:
             keys = config.dispatch.secrets_key_file
@@ -58,17 +58,17 @@ class DispatchPart:
         self._roles: Roles | None = None
 
     def trust(self, config: Config) -> Config:
-        """A configuration, also one that was read again, with the keys of this dispatch."""
+        """Add the keys of this dispatch to a configuration, also after a reload."""
         keys = replace(config.dispatch, token_keys_file=str(self._folder.public_keys_file), token_keys_url="")
         return replace(config, dispatch=keys)
 
     async def start(self, node: Address) -> Address:
-        """Starts all roles beside a node of this process; where the API listens. Raises ListenFailed."""
+        """Start all roles with the node of this process; returns the API's address. Raises ListenFailed."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(node.host, node.host)
         return await self.start_at(f"ws://{Address(host, node.port)}")
 
     async def start_at(self, url: str) -> Address:
-        """Starts all roles with the node at a URL; where the API listens. Raises ListenFailed."""
+        """Start all roles with the node at a URL; returns the API's address. Raises ListenFailed."""
         self._thread.start()
         address = await asyncio.wrap_future(self._submit_start(url))
         certificate = self.config.tls.certificate_files[0] if self._tls is not None else ""
@@ -76,27 +76,27 @@ class DispatchPart:
         return address
 
     def try_certificates(self, tls: TlsConfig) -> None:
-        """Raises ConfigInvalid where `certify` would fail."""
+        """Raises ConfigInvalid if `certify` would fail."""
         if self._tls is not None:
             make_tls_context(tls)
 
     def certify(self, tls: TlsConfig) -> None:
-        """Shows these certificates, which have been tried, from now on; in the thread that accepts connections."""
+        """Use these certificates, which `try_certificates` accepted, from now on; runs on the thread that accepts connections."""
         if self._tls is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(renew_certificate, self._tls, tls)
 
     @property
     def public_address(self) -> Address | None:
-        """Where the port for receivers listens, if there is one."""
+        """The address of the port for receivers, if there is one."""
         return None if self._roles is None else self._roles.public_address
 
     def describe_listeners(self, address: Address) -> str:
-        """The ports as the line of a start names them."""
+        """The ports, for the line that the start prints."""
         public = self.public_address
         return f"dispatch={address}" + (f" dispatch_public={public}" if public else "")
 
     async def stop(self) -> None:
-        """Finishes what is in flight; a second call does nothing."""
+        """Stop after running sends are finished; a second call does nothing."""
         if self._loop.is_closed():
             return
         if self._roles is not None:
@@ -125,7 +125,7 @@ class DispatchPart:
         return await self._roles.start()  # from here on its `stop` closes the journal
 
     def _open_journal(self) -> FeedbackJournal | None:
-        """Where the deliveries of dispatch are written down, if they are; raises JournalFailed."""
+        """The journal for deliveries, if it is enabled; raises JournalFailed."""
         if not self.config.dispatch.feedback_journal:
             return None
         limits, name = self.config.dispatch_limits, self.config.node.name or socket.gethostname()

@@ -1,7 +1,7 @@
 """The roles of dispatch in one event loop: API, router, and the workers of the channels.
 
-Owns their tasks. A role that raises is logged and started again after a second, so that an error of one tenant's data stops nobody
-else. Invariant: `stop` returns after everything in flight is finished and stored.
+Owns their tasks. A role that raises is logged and restarted after a second, so that an error in one tenant's data does
+not stop the others. Invariant: `stop` returns after everything in flight is finished and stored.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ RESTART_S = 1.0
 
 
 class Roles:
-    """All roles over one store. `node_url` is where the node of the inbox listens."""
+    """All roles over one store. `node_url` is the address of the node that has the inboxes."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Roles:
         journal: FeedbackJournal | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Raises ConfigInvalid where a file of a channel cannot be used."""
+        """Raises ConfigInvalid if a channel's file cannot be used."""
         self._store, self._signing, self._config, self._limits = store, signing, config, limits
         self._tls = tls
         self._accepted, self._inbox_due = asyncio.Event(), asyncio.Event()
@@ -128,7 +128,7 @@ class Roles:
         self._is_started = self._is_stopping = False
 
     async def start(self) -> Address:
-        """Listens and works; the address of the API. Raises ListenFailed."""
+        """Start the roles; returns the API's address. Raises ListenFailed."""
         app, public = self._build_apps()
         try:
             await self._mail.open()  # before a request needs a provider
@@ -168,7 +168,7 @@ class Roles:
             await self._listeners.pop().stop()
 
     async def stop(self) -> None:
-        """Takes no more requests, starts no new work, and finishes what is in flight."""
+        """Take no more requests, start no new work, and finish running sends."""
         self._is_stopping = True
         self._waiters.close()
         self._feed.close_waiters()
@@ -223,7 +223,7 @@ class Roles:
         return app
 
     def _build_apps(self) -> tuple[web.Application, web.Application]:
-        """The whole API, and what of it a port for receivers serves."""
+        """The application with the whole API, and the one for a public port."""
         proxies = list_networks(self._config.trusted_proxies)
         keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms, proxies)
         rates = AcceptRates(self._read_rate, now_ms)
@@ -284,7 +284,7 @@ class Roles:
                 await asyncio.sleep(RESTART_S)
 
     async def _route(self) -> None:
-        """Makes jobs of what was accepted; looks at least every `sweep_ms`, whatever wake-ups were lost."""
+        """Make jobs of accepted notifications; looks at least every `sweep_ms`, in case a wake-up was lost."""
         while True:
             self._accepted.clear()
             tenants = await self._store.route(tuple(self._wakeups), now_ms(), ROUTE_LIMIT)
@@ -297,12 +297,12 @@ class Roles:
                 await hold(self._accepted, min(wait_ms, self._limits.sweep_ms) / 1_000)
 
     def _wake_channels(self, tenant: str) -> None:
-        """There is work on every channel, or may be."""
+        """Wake all channels, because there may be work."""
         for wakeups in self._wakeups.values():
             wakeups.add(tenant)
 
     async def _forget(self) -> None:
-        """Deletes what is older than `retention_ms`, a bounded number of rows at a time."""
+        """Delete rows older than `retention_ms`, a bounded number at a time."""
         while True:
             before_ms = now_ms() - self._limits.retention_ms
             removed: list[InboxItem] = []
@@ -312,7 +312,7 @@ class Roles:
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
 
     async def _advance_routes(self) -> None:
-        """Moves receivers to the next step of their policy."""
+        """Move receivers to the next step of their policy."""
         while True:
             woken = await self._store.advance_routes(tuple(self._wakeups), now_ms(), ROUTE_LIMIT)
             self._look_for_due(woken)
@@ -320,7 +320,7 @@ class Roles:
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
 
     def _look_for_due(self, names: Collection[str]) -> None:
-        """Deliveries of these channels became due, or content is to be rendered once more."""
+        """Deliveries of these channels became due, or content must be rendered again."""
         self._templates.look_again()
         for channel in self._channels:
             if channel.name in names:
@@ -329,7 +329,7 @@ class Roles:
             self._inbox_due.set()
 
     async def _append_due(self) -> None:
-        """Appends items that waited for their time."""
+        """Append deferred items that are due."""
         while True:
             self._inbox_due.clear()
             if not await self._inbox.work_due():
@@ -383,12 +383,12 @@ class Roles:
         return 0 if found is None else found[0].accepts_per_s
 
     async def _show_keys(self, request: web.Request) -> web.Response:
-        """The keys of tokens, as a JWK Set; the same key signs webhooks, in a header as Standard Webhooks write it."""
+        """The public keys of tokens, as a JWK Set; the same key signs webhooks, in a header of Standard Webhooks."""
         headers = {"Godwit-Webhook-Key": self._signing.webhook_key}
         return web.Response(body=self._signing.key_set, content_type="application/json", headers=headers)
 
     async def _show_live(self, request: web.Request) -> web.Response:
-        """The process answers, whether it takes work or is ending."""
+        """The process is alive, even if it is ending."""
         return answer({"live": True})
 
     async def _show_ready(self, request: web.Request) -> web.Response:

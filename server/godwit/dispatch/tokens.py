@@ -1,7 +1,7 @@
 """The signing key of dispatch: tokens for receivers and for dispatch itself, and the public keys that nodes trust.
 
-Owns the key file (0600). A receiver's token names its inbox and nothing else. Invariant: a token that this key did not sign, or whose
-time is over, is nobody's.
+Owns the key file (0600). A receiver's token names its inbox and nothing else. Invariant: a token that this key did not
+sign, or that has expired, identifies nobody.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ from .errors import RequestRefused
 from .pure.subjects import inbox_subject, live_subject
 
 SERVICE = "/service"
-"""The subject of dispatch's own token. No receiver has it: theirs are TENANT/RECEIVER, and no tenant's name is empty."""
+"""The subject of dispatch's own token. No receiver can have it: theirs are TENANT/RECEIVER, and a tenant's name is never empty."""
 SERVICE_S = 3_600
 UNSUBSCRIBE = b"unsubscribe:"
-"""What is signed begins with it, so that no other signature of this key is such a token."""
+"""A prefix of the signed bytes, so that no other signature of this key is valid as such a token."""
 
 
 class Leaving(msgspec.Struct, frozen=True, array_like=True):
-    """Who leaves which category: the address as a digest, so that the link works as long as a suppression, whatever was deleted."""
+    """The content of an unsubscribe link: the category, and the address as a digest, so that the link works as long as a
+    suppression, even after the receiver was deleted.
+    """
 
     tenant: str
     channel: str
@@ -50,7 +52,7 @@ class Leaving(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LeavingAddress(msgspec.Struct, frozen=True, array_like=True):
-    """What links of earlier versions hold: the number of an address. They stand in e-mail that was sent, and must work for long."""
+    """The content of links of earlier versions: the number of an address. They are in e-mail that was sent, and must work for long."""
 
     aid: int
     category: str
@@ -60,7 +62,7 @@ class SigningKey:
     """One key, from its file or new. `now_s` is the wall clock."""
 
     def __init__(self, file: Path, now_s: Callable[[], float] = time.time) -> None:
-        """Raises ConfigInvalid where the file holds no Ed25519 key."""
+        """Raises ConfigInvalid if the file has no Ed25519 key."""
         self._now_s = now_s
         self._key = _read_or_make(file)
         private = self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
@@ -75,14 +77,14 @@ class SigningKey:
         """The public key that verifies webhooks, as Standard Webhooks write it."""
 
     def sign_receiver(self, tenant: str, receiver: str, valid_ms: int) -> tuple[str, int]:
-        """A token for one inbox, and when it ends (Unix ms)."""
+        """A token for one inbox, and its end (Unix ms)."""
         subject = inbox_subject(tenant, receiver)
         end_s = int(self._now_s() + valid_ms / 1000)
         owner = {"sub": subject.removeprefix("/$inbox/"), "godwit_tenant": tenant, "godwit_receiver": receiver}
         return self._sign(owner, {"subscribe": [subject, f"{subject}/**"]}, end_s), end_s * 1000
 
     def sign_live(self, tenant: str, valid_ms: int) -> tuple[str, int]:
-        """A token for the live counts of a tenant, and when it ends (Unix ms). It is no receiver's."""
+        """A token for the live counts of a tenant, and its end (Unix ms). It belongs to no receiver."""
         end_s = int(self._now_s() + valid_ms / 1000)
         subject = live_subject(tenant)
         return self._sign({"sub": f"/live{subject}"}, {"subscribe": [f"{subject}/**"]}, end_s), end_s * 1000
@@ -92,12 +94,12 @@ class SigningKey:
         return self._key.sign(content)
 
     def sign_unsubscribe(self, leaving: Leaving) -> str:
-        """The token of a link with which an address leaves a category. It names nobody and does not expire."""
+        """The token of an unsubscribe link. It contains no name and does not expire."""
         payload = _encode(msgspec.json.encode(leaving))
         return f"{payload}.{_encode(self._key.sign(UNSUBSCRIBE + payload.encode()))}"
 
     def read_unsubscribe(self, token: str) -> Leaving | LeavingAddress:
-        """What a token says; raises RequestRefused."""
+        """The content of an unsubscribe token; raises RequestRefused."""
         payload, _, signature = token.partition(".")
         try:
             self._key.public_key().verify(_decode(signature), UNSUBSCRIBE + payload.encode())
@@ -108,7 +110,7 @@ class SigningKey:
             raise RequestRefused(DispatchCode.UNSUBSCRIBE_TOKEN_INVALID) from error
 
     def make_mac(self, content: bytes) -> bytes:
-        """A code of 80 bits that only this key makes, for what must be short: addresses that bounces go to."""
+        """A code of 80 bits that only this key can make, for short texts such as addresses for bounces."""
         return hmac.digest(self._mac_key, content, "sha256")[:10]
 
     async def sign_service(self) -> str:
@@ -156,7 +158,7 @@ def _read_or_make(file: Path) -> Ed25519PrivateKey:
 
 
 def write_private(file: Path, content: bytes) -> None:
-    """Writes a file that only its owner may read, whole or not at all."""
+    """Write a file that only its owner may read; it is replaced as a whole."""
     fresh = file.with_suffix(".new")
     descriptor = os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as output:

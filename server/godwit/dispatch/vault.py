@@ -1,7 +1,7 @@
-"""The keys under which stored secrets are encrypted: AES-256-GCM, one key in use, and older ones while a change of keys is under way.
+"""The keys that encrypt stored secrets: AES-256-GCM, with one key in use, and older ones during a change of keys.
 
-Owns the key file (0600): a key a line, base64, the newest first. Without it a copy of the database tells no secret. Invariant: a text that
-was encrypted under a key that is not here is never shown as anything but empty.
+Owns the key file (0600): one base64 key on each line, the newest first. Without it a copy of the database reveals no
+secret. Invariant: a text whose key is missing is shown as empty.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .tokens import write_private
 KEY_BYTES = 32
 NONCE_BYTES = 12
 FORM = "g1"
-"""How encrypted texts begin; the id of their key follows."""
+"""The prefix of encrypted texts; the id of their key follows."""
 
 
 class Vault:
-    """Seals texts under the first key, and unseals those of any."""
+    """Encrypts texts with the first key, and decrypts texts of any key."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._ciphers = {make_key_id(key): AESGCM(key) for key in keys}
@@ -40,7 +40,9 @@ class Vault:
         return f"{FORM}.{self.key_id}.{base64.b64encode(sealed).decode()}"
 
     def unseal(self, text: str) -> str:
-        """The text that was sealed; one that never was is itself, and one whose key is gone or that was damaged is empty."""
+        """The decrypted text. A text that was never encrypted is returned unchanged; one whose key is missing or that was
+        damaged is empty.
+        """
         if not text.startswith(f"{FORM}."):
             return text
         _, key_id, encoded = text.split(".", 2)
@@ -55,12 +57,12 @@ class Vault:
 
 
 def make_key_id(key: bytes) -> str:
-    """What names a key in public."""
+    """The public id of a key."""
     return hashlib.sha256(b"godwit secrets" + key).hexdigest()[:8]
 
 
 def read_keys(file: Path) -> list[bytes]:
-    """The keys of a file, the newest first; a file that is not there gets one. Raises ConfigInvalid."""
+    """The keys of a file, the newest first; a missing file is created with a new key. Raises ConfigInvalid."""
     try:
         lines = file.read_text("ascii").split()
     except FileNotFoundError:
@@ -79,5 +81,5 @@ def read_keys(file: Path) -> list[bytes]:
 
 
 def write_keys(file: Path, keys: Sequence[bytes]) -> None:
-    """Replaces the file, whole or not at all."""
+    """Replace the file as a whole."""
     write_private(file, b"".join(base64.b64encode(key) + b"\n" for key in keys))

@@ -1,6 +1,6 @@
-"""Wake-ups in memory: hints that a tenant has work on a channel, taken in turn.
+"""Wake-ups in memory: hints that a tenant has work on a channel, processed in order.
 
-One event loop's. A wake-up that is already waiting is not added again, and one that is lost is made up for by the sweeper.
+For one event loop. A waiting hint is not added again, and the sweep replaces lost ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class WakeUps:
         self._changed.set()
 
     def take(self) -> str | None:
-        """The tenant that waits longest, or None."""
+        """The tenant that has waited longest, or None."""
         for tenant in self._waiting:
             del self._waiting[tenant]
             return tenant

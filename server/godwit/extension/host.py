@@ -222,9 +222,8 @@ class _Call:
 
 
 def describe_error(error: BaseException) -> str:
-    """Its type and words, for an error of which even these may fail: its class can be the extension's own.
-
-    The words are a plain str: one of a class of the extension's own would run its code wherever they are shown.
+    """The type and text of an error, even if its own `__str__` fails. The result is a plain str: a subclass from the
+    extension would run its code wherever it is shown.
     """
     try:
         words = str.__getitem__(str(error), slice(ERROR_CHARACTERS_MAX))

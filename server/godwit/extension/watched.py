@@ -1,6 +1,5 @@
-"""A task of the node that must not end in silence: whatever ends it is logged and counted, and it begins again.
-
-Owns the waits between two beginnings, which double up to a bound. Who stops it cancels `task`, and only then does it end.
+"""A task of the node that is restarted whenever it ends; each end is logged and counted. Owns the waits between two starts,
+which double up to a bound. Only `stop`, which cancels `task`, ends it.
 """
 
 from __future__ import annotations

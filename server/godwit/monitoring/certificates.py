@@ -1,7 +1,7 @@
-"""How long the server certificates that a node serves are still good, for /metrics.
+"""The remaining validity of a node's server certificates, for /metrics.
 
-Owns when their files are read: when the node begins and when it is reloaded, as the engine reads them, so that a file that was
-replaced and not yet loaded counts as it is served.
+The files are read when the engine reads them, at the start and at a reload, so that the metric describes the certificates
+in use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .metric_specs import CERTIFICATE_FIGURE, MetricSpec
 
 
 class Certificates:
-    """One for a node; `now_s` is Unix time."""
+    """The certificates of one node; `now_s` is Unix time."""
 
     def __init__(self, files: Iterable[str], *, now_s: Callable[[], float] = time.time) -> None:
         self._now_s = now_s
@@ -22,11 +22,11 @@ class Certificates:
         self.read(files)
 
     def read(self, files: Iterable[str]) -> None:
-        """Takes these files from now on; one that cannot be read is left out, since the engine refuses it."""
+        """Read these files; one that cannot be read is left out, because the engine refuses it."""
         self._ends_s = [end_s for file in files if (end_s := _read_end_s(Path(file))) is not None]
 
     def count(self) -> Mapping[MetricSpec, float]:
-        """Nothing where there are none."""
+        """The metrics; empty without certificates."""
         return {CERTIFICATE_FIGURE: min(self._ends_s) - self._now_s()} if self._ends_s else {}
 
 

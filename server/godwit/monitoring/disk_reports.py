@@ -1,4 +1,4 @@
-"""What the engine reports of the journal's disk: it fails, and it works again. Health and the log say so."""
+"""The engine's reports that the journal's disk fails or works again, for health and the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DISK_REPORTS = ("journal", "snapshots_file")
 
 
 def take_disk_report(health: Health, kind: str, reason: str | None) -> None:
-    """`reason` is what the disk says, and None where it works again."""
+    """Process a report. `reason` is the disk's error; None when it works again."""
     if kind == "journal":
         health.journal = reason or ""
         if reason is None:

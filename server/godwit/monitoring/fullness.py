@@ -1,7 +1,7 @@
-"""Which limits bound a table of the node, how much of each is used, and one warning when a shared table is nearly full.
+"""The limits that bound tables of the node, their use, and one warning when a shared table is nearly full.
 
-Pure but for the log. The last fifth of a shared table is for holders and addresses that use less than a hundredth of it, so from there
-on the others are refused: whoever operates the node reads it here before users do.
+Pure, except for the log. The last fifth of a shared table is reserved for holders and addresses that use less than a
+hundredth of it; beyond it others are refused. The warning comes before that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USED_BY_NODE = {
 }
 USED_BY_ALL_SHARDS = {"connections_max": "connections", "partial_bytes_max": "held_bytes"}
 USED_BY_A_SHARD = {"windows_bytes_max": "window_bytes", "streams_per_shard_max": "streams"}
-"""The fullest shard's, since the limit is each one's."""
+"""The value of the fullest shard, because each shard has the limit."""
 
 SHARED = (
     "connections_max",
@@ -36,11 +36,11 @@ SHARED = (
     "streams_per_shard_max",
 )
 NEARLY_FULL, ROOM_AGAIN = 0.8, 0.7
-"""Of the limit: a table between the two is as it was."""
+"""Shares of the limit; between the two the state of a table does not change."""
 
 
 def count_used(name: str, stats: Mapping[str, Any], shards: Sequence[Mapping[str, Any]]) -> int | None:
-    """How much of a limit is used now; None where nothing counts it."""
+    """How much of a limit is used now; None if nothing counts it."""
     if name in USED_BY_NODE:
         return read_count(stats, USED_BY_NODE[name])
     if name in USED_BY_ALL_SHARDS:
@@ -56,7 +56,7 @@ def read_count(figures: Mapping[str, Any], name: str) -> int | None:
 
 
 class FullnessWatch:
-    """Warns once when a shared table passes 80 % of its limit, and says once that it has room again below 70 %."""
+    """Warns once when a shared table exceeds 80 % of its limit, and logs once when it falls below 70 %."""
 
     def __init__(self) -> None:
         self.nearly_full: set[str] = set()
@@ -78,7 +78,7 @@ class FullnessWatch:
                 read_logger().info("table_recovered", limit=name, used=used, max=limit)
 
     def _look_for_evicted(self, stats: Mapping[str, Any]) -> None:
-        """A snapshot that is evicted is a state that nobody is shown any more, so it is not silent."""
+        """Warn about evicted snapshots, because their state is lost for new subscribers."""
         evicted = read_count(stats, "evicted_snapshots") or 0
         if evicted > self._evicted:
             raise_limit = "limits.snapshots_bytes_max or limits.logs_bytes_max"

@@ -1,4 +1,4 @@
-"""The node's condition, as one word that health checks, the page and the log share. Pure."""
+"""The node's condition, one word for health checks, the page and the log. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Condition(StrEnum):
-    """`ready` is the only one in which new clients are welcome."""
+    """Only in `ready` are new clients welcome."""
 
     STARTING = "starting"
     READY = "ready"
@@ -16,7 +16,7 @@ class Condition(StrEnum):
 
 
 class Health:
-    """Where the node is in its life. It is alive until it failed or stopped; draining is alive but not ready."""
+    """The current condition. The node is alive until it failed or stopped; a draining node is alive but not ready."""
 
     def __init__(self) -> None:
         self.condition = Condition.STARTING
@@ -27,7 +27,7 @@ class Health:
         """Why the journal's file of snapshots cannot be written; such a node is alive and ready."""
 
     def change(self, condition: Condition, reason: str = "") -> None:
-        """Moves on; a failure stays the last word until the node stopped."""
+        """Change the condition; a failure stays until the node has stopped."""
         if self.condition is Condition.FAILED and condition is not Condition.STOPPED:
             return
         self.condition = condition

@@ -1,7 +1,8 @@
-"""The node's figures in the OpenMetrics form, read from the engine when somebody scrapes and never before.
+"""The node's metrics in OpenMetrics format, read from the engine at each scrape.
 
-Owns the exposition: which family a figure is, and by which labels. Labels are shards, protocols, codes, reasons, conditions and names of
-limits: bounded, and none is a client's word. Its own registry: whoever embeds a node keeps theirs.
+Owns the exposition: the families and their labels. Labels are shards, protocols, codes, reasons, conditions and names of
+limits: their number is bounded, and no client chooses them. It uses its own registry, not the global one of an embedding
+program.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LIMITS = frozenset(limit.name for limit in LIMITS)
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the figures come from: the engine, Python's own counts, what describes the node, its limits by name."""
+    """The sources of the values: the engine, counters in Python, the node's description, and its limits by name."""
 
     read_stats: Callable[[], Mapping[str, Any]]
     read_counts: Callable[[], Mapping[MetricSpec, float]]
@@ -58,7 +59,7 @@ class Metrics:
         ProcessCollector(registry=self._registry)
 
     def render(self, is_old: bool = False) -> tuple[str, bytes]:
-        """One scrape and its media type; takes the time of reading the engine's statistics once."""
+        """The text of one scrape and its media type; takes as long as one read of the engine's statistics."""
         if is_old:
             return exposition.CONTENT_TYPE_LATEST, exposition.generate_latest(self._registry)
         return CONTENT_TYPE_LATEST, generate_latest(self._registry)  # type: ignore[no-untyped-call]  # the library's own gap
@@ -90,7 +91,7 @@ class _Figures(Collector):
 
 
 def list_samples(stats: Mapping[str, Any]) -> Iterator[Sample]:
-    """The samples of one reading of the engine's statistics."""
+    """The samples of one read of the engine's statistics."""
     scopes = take_reading(0.0, stats, {}).scopes
     for figure in NODE:
         if figure.name not in PROCESS and figure in scopes[NODE_SCOPE]:

@@ -1,8 +1,8 @@
 """Weight, mean, squared deviation and maximum of many samples at once: rows of accumulators that can be merged.
 
-A row holds four numbers for each series, side by side in one array: a thousand series for fifteen months are megabytes.
-Means are merged by their difference (Chan, Golub, LeVeque 1979), never by sums of squares: nothing is lost where values
-are large and close together. Pure. Invariant: merging is what accumulating all samples at once would have come to.
+A row has four numbers for each series in one array: a thousand series over fifteen months need some megabytes. Means are
+merged by their difference (Chan, Golub, LeVeque 1979), not by sums of squares, which are inexact for large values close
+together. Pure. Invariant: merged rows equal the accumulation of all samples at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Row = array  # of doubles
 
 
 class Statistics(NamedTuple):
-    """What a window says of one series; the weight is the time it knows of, in seconds."""
+    """The statistics of one series in a window; the weight is the known time in seconds."""
 
     weight: float
     maximum: float
@@ -37,7 +37,7 @@ def make_row(weight: float, values: Sequence[float]) -> Row[float]:
 
 
 def fill_row(row: Row[float], zeroed: Sequence[bool]) -> Row[float]:
-    """Makes a row as long as there are series: those that began at zero were zero all along, of others nothing is known."""
+    """Extend a row to the number of series. A series that began at zero was zero before; of others nothing is known."""
     for is_zero in zeroed[len(row) // FIELDS :]:
         row.extend((row[0], 0.0, 0.0, 0.0) if is_zero else EMPTY)
     return row
@@ -58,7 +58,7 @@ def merge_row(into: Row[float], other: Row[float]) -> None:
 
 
 def merge_rows(rows: Sequence[Row[float]], count: int) -> Row[float]:
-    """All rows of `count` series together, in two passes over each series: as exact as it gets."""
+    """Merge all rows of `count` series, in two passes over each series, which is the most exact way."""
     merged = array("d", EMPTY * count)
     for at in range(0, count * FIELDS, FIELDS):
         weights = [row[at] for row in rows]
@@ -74,6 +74,6 @@ def merge_rows(rows: Sequence[Row[float]], count: int) -> Row[float]:
 
 
 def read_row(row: Row[float], series: int) -> Statistics | None:
-    """What a row says of one series; None where it knows nothing of it."""
+    """The statistics of one series in a row; None if it has no samples."""
     weight, mean, squares, maximum = row[series * FIELDS : (series + 1) * FIELDS] or EMPTY
     return Statistics(weight, maximum, mean, math.sqrt(max(squares, 0.0) / weight)) if weight > 0.0 else None

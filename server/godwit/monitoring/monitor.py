@@ -1,8 +1,9 @@
-"""Once a second: reads the node, feeds the windows, and pushes the figures on `/$node/NAME/…` in one batch.
+"""Once a second: reads the node's statistics, adds them to the windows, and publishes the metrics on `/$node/NAME/…` in one
+batch.
 
-Owns the pace, the clock that the windows live by (it never runs backwards, not over a restart either) and when they are
-saved. All of it happens on a thread of its own, which lets the shards go first: the event loop waits for nothing. Invariant: its
-cost grows with shards, wires and codes, never with connections, subjects or messages.
+Owns the interval, the clock of the windows (which never runs backwards, also across a restart) and when they are saved.
+It runs on a thread of its own with low priority, so that neither the shards nor the event loop wait. Invariant: its cost
+grows with shards, protocols and codes, never with connections, subjects or messages.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ from .windows import WINDOWS, Windows
 INTERVAL_S = 1.0
 SAVE_INTERVAL_S = 300.0
 GAP_S_MAX = 10.0
-"""A reading stands for the time since the one before, but for no more than this: nobody looked meanwhile."""
+"""A reading counts for the time since the one before, but at most for this many seconds."""
 HISTORY_MESSAGES = 180
-"""Messages that the log of each `now` subject keeps: three minutes, for who joins with `last`."""
+"""How many messages the log of each `now` subject keeps: three minutes, for subscribers that join with `last`."""
 PATTERNS: tuple[Mapping[str, Any], ...] = (
     {"pattern": "/$node/**", "log_messages_max": 1, "journal": False},
     {"pattern": "/$node/*/now", "log_messages_max": HISTORY_MESSAGES},
     {"pattern": "/$node/*/*/now", "log_messages_max": HISTORY_MESSAGES},
     {"pattern": "/$node/*/*/*/now", "log_messages_max": HISTORY_MESSAGES},
 )
-"""What the node sets for its own subjects, unless its operator sets something for the same pattern."""
+"""The node's settings for its own subjects, unless the configuration sets the same pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The two times a node knows, in seconds."""
+    """The two clocks of a node, in seconds."""
 
     mono: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -67,8 +68,9 @@ class Monitor:
         write_interval_s: float = 60.0,
         read_limits: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """`publish_many` None: nothing is pushed. `file` None: the windows end with the node. `write_stats` None: nothing is written
-        into the journal."""
+        """`publish_many` None: nothing is published. `file` None: the windows are lost when the node ends. `write_stats`
+        None: nothing is written to the journal.
+        """
         self._root = make_root(name)
         self._read_stats, self._publish_many = read_stats, publish_many
         self._file, self._clock = file, clock or Clock()
@@ -90,11 +92,11 @@ class Monitor:
         self._thread = ThreadPoolExecutor(1, "statistics", stand_back)
 
     def start(self) -> None:
-        """Begins with a first reading at once."""
+        """Start; the first reading is taken at once."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ends between two readings, and saves."""
+        """Stop between two readings, and save."""
         if self._task is None:
             return
         self._task.cancel()
@@ -105,13 +107,13 @@ class Monitor:
         self._thread.shutdown(wait=False)
 
     def show(self, windows: Iterable[str] = ()) -> Tree:
-        """`time` and `now`, and the windows asked for by name."""
+        """`time` and `now`, and the windows that were requested by name."""
         with self._lock:
             asked = {name: show_window(name, self._windows.read(name)) for name in windows}
             return {"time": self._now_ms, "now": show_now(self._now), "windows": asked}
 
     def turn(self) -> None:
-        """One reading and what follows from it; the loop's own body, and a test's."""
+        """Take one reading and process it; called by the loop and by tests."""
         stats = self._read_stats()
         reading = take_reading(self._clock.mono() + self._offset_s, stats, self._read_process())
         self._fullness.look(stats, self._read_limits())
@@ -162,7 +164,7 @@ class Monitor:
         return [Draft(subject, content) for subject, content in pushes]
 
     def _record(self, before: StatsSnapshot | None, reading: StatsSnapshot) -> list[Statistic]:
-        """What is to be written into the journal of this reading."""
+        """Write a reading to the journal, as far as it is due."""
         if self._write_stats is None or before is None:
             return []
         between = (before.time_s, reading.time_s)
@@ -172,14 +174,14 @@ class Monitor:
         return records
 
     def _tell_sockets(self, refused: int) -> None:
-        """One line for all that were closed in a second: of them nothing else is known, not even who they were."""
+        """Log one line for all sockets that were closed within a second; nothing else is known about them."""
         if refused > self._sockets_refused:
             why = "no descriptor was left: raise LimitNOFILE (ulimit -n)"
             read_logger().warning("sockets_refused", count=refused - self._sockets_refused, reason=why)
         self._sockets_refused = refused
 
     def _note_refusals(self, outcomes: Sequence[Position | int]) -> None:
-        """Says once that the node's own messages are refused, and once that they are not any more."""
+        """Log once that the node's own messages are refused, and once that they are accepted again."""
         refused = next((outcome for outcome in outcomes if isinstance(outcome, int)), None)
         if refused != self._refused and refused is not None:
             read_logger().warning("statistics_refused", code=refused, reason=CODES[refused].sentence)
@@ -205,6 +207,6 @@ class Monitor:
 
 
 def list_patterns(taken: Iterable[str]) -> list[Mapping[str, Any]]:
-    """The node's own patterns, without those whose text an operator has taken."""
+    """The node's own patterns, without those that the configuration sets."""
     texts = set(taken)
     return [pattern for pattern in (*PATTERNS, *DISPATCH_PATTERNS) if pattern["pattern"] not in texts]

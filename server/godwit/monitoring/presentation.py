@@ -1,4 +1,4 @@
-"""Indicators as JSON: the tree of /v1/stats, and its pieces as messages on `$node`. Pure.
+"""Metrics as JSON: the tree of /v1/stats, and its pieces as messages on `$node`. Pure.
 
 A scope is its path in the tree. A leaf is a number (now) or `{"max", "mean", "deviation"}` (a window). Invariant: what is
 not known is left out, never a made-up zero; everything is finite.
@@ -19,14 +19,14 @@ Tree = dict[str, Any]
 ROOT = "/$node"
 SEGMENT_CHARACTERS_MAX = 64
 GROUPS = ("shards", "protocols", "codes", "reasons")
-"""Scopes beside the node's own."""
+"""Scopes in addition to the node's."""
 PUSH_INTERVAL_S_MIN, PUSH_INTERVAL_S_MAX = 5, 60
-"""Summing the last minute anew each second was half of what the statistics cost."""
+"""The last minute is summed at most this often, because that was half of the cost of the statistics."""
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def make_root(name: str) -> str:
-    """Where a node's figures are pushed; what no subject should hold becomes a dash."""
+    """The subject prefix for a node's metrics; characters that are not allowed in a subject become dashes."""
     segment = _UNFIT.sub("-", name)[:SEGMENT_CHARACTERS_MAX].strip(".-")
     return f"{ROOT}/{segment or 'node'}"
 
@@ -37,7 +37,7 @@ def show_now(sample: Mapping[Series, float]) -> Tree:
 
 
 def show_window(name: str, found: Mapping[Series, Statistics]) -> Tree:
-    """The tree of one window, and how much of it is known."""
+    """The tree of one window, and how many seconds of it are known."""
     covered_s = max((statistics.weight for statistics in found.values()), default=0.0)
     tree = _grow((series, _show_statistics(statistics)) for series, statistics in found.items())
     return {"seconds": WINDOWS[name].seconds, "covered_seconds": shorten(round(covered_s, 3)), **tree}
@@ -55,14 +55,14 @@ def list_pushes(root: str, leaf: str, time_ms: int, tree: Tree) -> Iterator[tupl
 
 
 def list_due(before_s: float, now_s: float) -> list[str]:
-    """The windows to be pushed now: each sixty times in its length, but not more often than every 5 s nor less than every 60."""
+    """The windows to publish now: each sixty times in its length, but at least 5 s and at most 60 s apart."""
     bounds = (PUSH_INTERVAL_S_MIN, PUSH_INTERVAL_S_MAX)
     intervals = ((name, min(max(window.seconds / 60, bounds[0]), bounds[1])) for name, window in WINDOWS.items())
     return [name for name, interval_s in intervals if now_s // interval_s != before_s // interval_s]
 
 
 def shorten(value: float) -> float:
-    """Six digits that count; what is whole or large stays whole."""
+    """Round to six significant digits; integers and large values stay exact."""
     if value.is_integer() or abs(value) >= 1e6:
         return round(value)
     return float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""What this process uses of its machine: time of a processor, resident memory. Asked once a second, by a thread that stands back."""
+"""The resources used by this process: CPU time and resident memory. Read once a second, by a thread of low priority."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import time
 from typing import Any
 
 NICENESS = 10
-"""How much later than the shards' threads this one gets a processor they both want: a tenth of it stays its own."""
+"""The nice value of this thread; with it the thread still gets about a tenth of a contended processor."""
 
 
 def stand_back() -> None:
-    """This thread lets the others of the process go first, where the system knows of such: nobody waits for what it does."""
+    """Lower the priority of this thread, if the system supports it, because nothing waits for its work."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         with contextlib.suppress(OSError):
@@ -28,7 +28,7 @@ class ProcessMeter:
         self._process: Any = None
 
     def read(self) -> dict[str, float]:
-        """cpu_seconds and memory_bytes of the whole process, all threads."""
+        """cpu_seconds and memory_bytes of the whole process with all threads."""
         if self._process is None:
             import psutil  # when the first figure is wanted: starting is quick without it
 

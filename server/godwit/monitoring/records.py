@@ -1,7 +1,7 @@
-"""The figures as rows of the journal's stream `stats`: what is written when, and how a series becomes a row. Pure.
+"""The metrics as rows of the journal's table `stats`: what is written when, and how a series becomes a row. Pure.
 
-Owns the pace: `now` at each interval, a window when its length has passed, the long ones once a day. Beside the node's own figures, what
-was nothing all the time is left out: a node at rest writes little.
+Owns the intervals: `now` at each interval, a window after its length, the long ones once a day. Except for the node's own
+metrics, series that were always zero are left out, so that an idle node writes little.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ NOW = "now"
 
 
 def is_due(before_s: float, now_s: float, interval_s: float) -> bool:
-    """Whether the end of an interval lies between two readings."""
+    """Whether an interval ended between two readings."""
     return now_s // interval_s != before_s // interval_s
 
 
 def list_written(before_s: float, now_s: float, interval_s: float) -> list[str]:
-    """The windows that are written now."""
+    """The windows to write now."""
     intervals = ((name, max(min(window.seconds, DAY_S), interval_s)) for name, window in WINDOWS.items())
     return [name for name, length_s in intervals if is_due(before_s, now_s, length_s)]
 

@@ -1,6 +1,6 @@
-"""The last refusals, for operators: who was told no, with which code and why. Pure; a ring of so many.
+"""The last refusals, for operators: who was refused, with which code and why. Pure; a ring of fixed size.
 
-The engine reports each refused connection and a few refused commands a second; how many there were in all is for the counters.
+The engine reports each refused connection and a few refused commands a second; the counters have the totals.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Refusals:
         connection: int | None = None,
         holder: tuple[str, str, str] = ("", "", ""),
     ) -> None:
-        """Adds one; the oldest goes. `holder`: identity, tenant and authority."""
+        """Add one and drop the oldest. `holder`: identity, tenant and authority."""
         self._number += 1
         self._rows.appendleft(
             {
@@ -49,5 +49,5 @@ class Refusals:
         )
 
     def list(self) -> list[dict[str, Any]]:
-        """All that are kept."""
+        """All entries that are kept."""
         return list(self._rows)

@@ -1,7 +1,7 @@
-"""One reading of a node: what the engine counts, brought into scopes; two readings give the metrics of the time between.
+"""One reading of a node: the engine's counts by scope. Two readings give the metrics of the time between.
 
-A scope is ("node",), ("shards", "0"), ("protocols", "json"), ("codes", "4114") or ("reasons", "expired"): the path in /v1/stats and on
-`$node`. Pure. Invariant: a rate is never negative, whatever was read.
+A scope is ("node",), ("shards", "0"), ("protocols", "json"), ("codes", "4114") or ("reasons", "expired"): the path in
+/v1/stats and on `$node`. Pure. Invariant: a rate is never negative.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ NODE_SCOPE: Scope = ("node",)
 
 
 class Series(NamedTuple):
-    """What has statistics: a metric of a scope."""
+    """A series of statistics: one metric of one scope."""
 
     scope: Scope
     metric: str
 
     @property
     def begins_at_zero(self) -> bool:
-        """Whether it was nothing before it was first seen: codes and reasons show when they first happen."""
+        """Whether its value was zero before it was first seen: codes and reasons appear when they first happen."""
         return self.scope[0] in ("codes", "reasons")
 
 
 class StatsSnapshot(NamedTuple):
-    """Figures by scope, and when they were read (seconds of a clock that never runs backwards)."""
+    """Values by scope, and when they were read (seconds of a monotonic clock)."""
 
     time_s: float
     scopes: Mapping[Scope, Values]
 
 
 def take_reading(time_s: float, stats: Mapping[str, Any], process: Mapping[str, float]) -> StatsSnapshot:
-    """Brings the engine's statistics into scopes. `process` holds cpu_seconds and memory_bytes, as far as they are known."""
+    """Group the engine's statistics by scope. `process` has cpu_seconds and memory_bytes, as far as they are known."""
     shards = [shard for shard in (stats.get("shards") or ())[:SHARDS_MAX] if isinstance(shard, Mapping)]
     scopes: dict[Scope, Values] = {NODE_SCOPE: {}}
     for number, shard in enumerate(shards):
@@ -57,7 +57,7 @@ def take_reading(time_s: float, stats: Mapping[str, Any], process: Mapping[str, 
 
 
 def compare(before: StatsSnapshot, after: StatsSnapshot) -> dict[Series, float]:
-    """The metrics of the time between two readings: gauges as they are, counters by their growth a second."""
+    """The metrics of the time between two readings: gauges unchanged, counters as growth a second."""
     elapsed_s = after.time_s - before.time_s
     found: dict[Series, float] = {}
     for scope, values in after.scopes.items():
@@ -72,7 +72,7 @@ def compare(before: StatsSnapshot, after: StatsSnapshot) -> dict[Series, float]:
 
 
 def list_protocol_values(stats: Mapping[str, Any]) -> Iterator[tuple[str, str, Values]]:
-    """(shard, wire, figures) of each wire of each shard."""
+    """(shard, protocol, values) of each protocol of each shard."""
     for number, shard in enumerate((stats.get("shards") or ())[:SHARDS_MAX]):
         for protocol, counters in _read_map(shard, "protocols").items():
             yield str(number), protocol, _pick(PROTOCOL, counters)
@@ -96,7 +96,7 @@ def _add(parts: Iterable[Values]) -> Values:
 
 
 def count_by(name: str, shards: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """What shards count under keys, all of them together."""
+    """The counts that shards have under keys, summed over all shards."""
     total: dict[str, float] = {}
     for shard in shards:
         for key, count in _read_map(shard, name).items():

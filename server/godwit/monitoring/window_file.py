@@ -1,7 +1,8 @@
-"""The windows on disk, so that a month of statistics outlives a restart: one file, replaced as a whole, checked by its sum.
+"""The windows on disk, so that statistics survive a restart: one file with a checksum, replaced as a whole.
 
-A line of JSON says what follows: the buckets' doubles, ring by ring. Statistics are worth keeping and not worth failing for:
-a file that cannot be read is put aside and the windows begin anew. Invariant: what is loaded is what was saved, or nothing.
+A line of JSON describes the content; the doubles of the buckets follow, ring by ring. A file that cannot be read does not
+prevent the start: it is renamed, and the windows begin empty. Invariant: exactly the saved windows are loaded, or
+nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _DOUBLE_BYTES = 8
 
 
 class WindowFileInvalid(Exception):
-    """The file is there and is not what a node saved."""
+    """The file exists and was not written by a node, or is damaged."""
 
 
 class WindowFile:
@@ -36,7 +37,7 @@ class WindowFile:
         self.path = directory / NAME
 
     def save(self, content: bytes) -> None:
-        """Replaces the file by what `dump_windows` made; raises OSError, and then the one before is still whole."""
+        """Replace the file by the result of `dump_windows`. Raises OSError; the old file is then unchanged."""
         fresh = self.path.with_suffix(".new")
         try:
             with fresh.open("wb") as output:
@@ -49,7 +50,7 @@ class WindowFile:
                 fresh.unlink(missing_ok=True)
 
     def load(self) -> Windows | None:
-        """What was saved; None where there is nothing yet. Raises WindowFileInvalid, having put the file aside."""
+        """The saved windows; None if there is no file. Raises WindowFileInvalid after renaming the file."""
         try:
             if self.path.stat().st_size > FILE_BYTES_MAX:
                 raise WindowFileInvalid("is larger than any node makes it")
@@ -63,7 +64,7 @@ class WindowFile:
 
 
 def dump_windows(windows: Windows) -> bytes:
-    """The windows as the file holds them."""
+    """The content of the file for these windows."""
     body, rings = bytearray(), []
     for ring in windows.rings:
         buckets = [*ring.closed, *([ring.open] if ring.open is not None else [])]
@@ -87,7 +88,7 @@ def dump_windows(windows: Windows) -> bytes:
 
 
 def parse_windows(content: bytes) -> Windows:
-    """The windows of a file's content; raises WindowFileInvalid, ValueError, KeyError or TypeError where it is none."""
+    """The windows of a file's content; raises WindowFileInvalid, ValueError, KeyError or TypeError if it is not valid."""
     line, _, body = content.partition(b"\n")
     head: dict[str, Any] = json.loads(line)
     if head["format"] != FORMAT or [ring["width_s"] for ring in head["rings"]] != [width_s for width_s, _ in LEVELS]:
@@ -114,7 +115,7 @@ def parse_windows(content: bytes) -> Windows:
 
 
 def _swap(row: array[float]) -> array[float]:
-    """Doubles as the file holds them, little-endian, and back."""
+    """Convert doubles to little-endian, as in the file, and back."""
     if sys.byteorder == "little":
         return row
     swapped = array("d", row)

@@ -1,8 +1,9 @@
-"""Twelve windows over every series: the last 1, 5 and 15 minutes, hours, days and months (of thirty days), bounded forever.
+"""Twelve windows over every series: the last 1, 5 and 15 minutes, hours, days and months (of 30 days), in bounded memory.
 
 Rings of buckets, each ring's bucket a whole number of the finer ring's: a sample goes to the finest, a bucket that closes
-goes to the next. A window is some sixty to a hundred and eighty buckets of one ring and whatever is still open, so that it reaches back
-its full length to within one bucket. Younger than the window, it tells of the time there was. Pure: it is told the time.
+goes to the next. A window is 60 to 180 buckets of one ring and the open buckets, so it covers its length to within one
+bucket. If the node is younger than a window, the window covers the time since its start. Pure: the caller passes the
+time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .stats_snapshot import Series
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 MONTH_S = 30 * DAY_S
 SERIES_MAX = 8_192
-"""More than 64 shards, all wires and all codes come to."""
+"""More than 64 shards with all protocols and codes need."""
 
 
 class Window(NamedTuple):
@@ -55,14 +56,14 @@ WINDOWS: Mapping[str, Window] = MappingProxyType(
 
 
 class Bucket(NamedTuple):
-    """What was accumulated in the time from number × width on."""
+    """The samples of the time from number × width on."""
 
     number: int
     row: Row[float]
 
 
 class Ring:
-    """One level: its closed buckets, the open one, and the sum of the closed ones as it was last asked for."""
+    """One level: its closed buckets, the open one, and a cached sum of the closed ones."""
 
     def __init__(self, width_s: int, kept: int) -> None:
         self.width_s, self.kept = width_s, kept
@@ -71,7 +72,7 @@ class Ring:
         self._sums: dict[int, tuple[int, int, Row[float]]] = {}
 
     def close(self) -> Bucket | None:
-        """Puts the open bucket to the closed ones."""
+        """Close the open bucket."""
         bucket, self.open = self.open, None
         if bucket is not None:
             self.closed.append(bucket)
@@ -79,7 +80,7 @@ class Ring:
         return bucket
 
     def sum_closed(self, first: int, zeroed: Sequence[bool]) -> Row[float]:
-        """The closed buckets from one number on, together."""
+        """The sum of the closed buckets from a number on."""
         known = self._sums.get(first)
         if known and known[:2] == (len(self.closed), len(zeroed)):
             return known[2]
@@ -92,7 +93,7 @@ class Ring:
 
 
 class Windows:
-    """All windows over all series. `add` is told samples in the order of time, `read` says what a window holds."""
+    """All windows over all series. `add` takes samples in the order of time; `read` returns the statistics of a window."""
 
     def __init__(self) -> None:
         self.rings = [Ring(width_s, kept) for width_s, kept in LEVELS]
@@ -102,7 +103,7 @@ class Windows:
 
     @property
     def series(self) -> Sequence[Series]:
-        """In the order of their places in a row."""
+        """The series in the order of their indexes in a row."""
         return tuple(self._places)
 
     def add(self, time_s: float, weight: float, sample: Mapping[Series, float]) -> None:
@@ -122,14 +123,14 @@ class Windows:
             self._put(0, self.time_s, row)
 
     def place(self, series: Series) -> int:
-        """Where a series stands in a row, from its first time on; past the bound, nowhere (-1)."""
+        """The index of a series in a row, assigned at its first use; -1 beyond the limit."""
         if series not in self._places and len(self._places) < SERIES_MAX:
             self._places[series] = len(self._places)
             self._zeroed.append(series.begins_at_zero)
         return self._places.get(series, -1)
 
     def read(self, name: str) -> dict[Series, Statistics]:
-        """What a window says of each series that it knows anything of."""
+        """The statistics of each series with samples in a window."""
         row = self._read_row(WINDOWS[name])
         found = ((series, read_row(row, place)) for series, place in self._places.items())
         return {series: statistics for series, statistics in found if statistics is not None}

@@ -1,6 +1,5 @@
-"""One file that a page is made of, as an HTTP handler: read once, asked again by its tag, with the headers that keep it harmless.
-
-Which files there are, at which paths, and what a page may load, are its caller's.
+"""One static file as an HTTP handler: read once, with an ETag and security headers. The caller decides the files, their
+paths, and what a page may load.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 
 
 def make_file_handler(content: bytes, media: str, read_policy: Callable[[web.Request], str]) -> Handler:
-    """Shows `content`; `read_policy` gives the Content-Security-Policy of a request's answer."""
+    """A handler that returns `content`; `read_policy` returns the Content-Security-Policy for a request."""
     tag = hashlib.sha256(content).hexdigest()[:32]
 
     async def show_file(request: web.Request) -> web.StreamResponse:

@@ -1,1 +1,1 @@
-"""Journals that are written from outside of a node, through a door of their own to the compiled engine."""
+"""Journals that are written outside of a node, over a separate interface to the compiled engine."""

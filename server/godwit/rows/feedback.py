@@ -1,4 +1,4 @@
-"""The second door to the compiled engine: the journal that dispatch writes, in the format of a node's."""
+"""The journal that dispatch writes with the compiled engine, in the format of a node's journal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import GodwitError
 
 
 class FeedbackRow(NamedTuple):
-    """One row of the stream `feedback`, as protocol/events.toml declares it."""
+    """One row of the table `feedback`, as protocol/events.toml declares it."""
 
     tenant: str
     time_ms: int
@@ -32,14 +32,14 @@ class FeedbackRow(NamedTuple):
 
 
 class JournalFailed(GodwitError):
-    """The disk does not take rows, or another process writes this journal."""
+    """The disk refuses rows, or another process writes this journal."""
 
 
 class FeedbackJournal:
     """Open from construction to `close`. `write` blocks until rows are on the disk."""
 
     def __init__(self, directory: Path, node: str, *, age_ms_max: int, bytes_max: int) -> None:
-        """Begins a run; raises JournalFailed."""
+        """Begin a run; raises JournalFailed."""
         from .. import _engine
 
         run = secrets.randbits(63) | 1
@@ -49,12 +49,12 @@ class FeedbackJournal:
             raise JournalFailed(f"{directory}: {error}") from error
 
     def write(self, rows: Sequence[FeedbackRow]) -> None:
-        """After an error rows may be on the disk all the same: write them again. Raises JournalFailed."""
+        """Write rows. After a JournalFailed some may be on the disk: write them again."""
         try:
             self._journal.write(list(rows))
         except OSError as error:
             raise JournalFailed(str(error)) from error
 
     def close(self) -> None:
-        """Ends the run; a second call does nothing."""
+        """End the run; a second call does nothing."""
         self._journal.close()

@@ -1,1 +1,1 @@
-"""Signals that come before the event loop can hear them, and the end of the process."""
+"""Signals before the event loop handles them, and the end of the process."""

@@ -1,7 +1,7 @@
-"""The end of the process behind a node: users' code may take a while for it, and cannot prevent it.
+"""The end of a node's process: users' code may delay it for a short time, but cannot prevent it.
 
-Owns the exit after the node has stopped. Threads that an extension left are waited for, and exit handlers run, for EXIT_S in all;
-objects that live on are not finalized. The exit code is the node's, whatever that code does.
+Owns the exit after the node has stopped. The process waits at most EXIT_S for remaining threads of extensions and exit
+handlers; other objects are not finalized. Users' code cannot change the exit code.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NoReturn
 
 EXIT_S = 5.0
 THREADS_MAX = 10
-"""So many of them are named."""
+"""How many remaining threads the log names."""
 
 
 class Ending:
-    """One for a process: `prepare` before any extension is loaded, `leave` at the end."""
+    """The end of one process: call `prepare` before any extension is loaded, `leave` at the end."""
 
     def __init__(
         self, tell: Callable[[str], None], end: Callable[[int], None] = os._exit, limit_s: float = EXIT_S
@@ -32,17 +32,17 @@ class Ending:
         self._code: int | None = None
 
     def prepare(self) -> None:
-        """Exit handlers run in reverse order: the first one comes last."""
+        """Register the exit handler. Handlers run in reverse order, so the first one registered runs last."""
         atexit.register(self.end)
 
     def leave(self, code: int) -> NoReturn:
-        """Ends the process with this code."""
+        """End the process with this code."""
         self._code = code
         threading.Thread(target=self._end_late, daemon=True).start()
         raise SystemExit(code)
 
     def end(self) -> None:
-        """Ends it at once if the node has stopped."""
+        """End the process at once if the node has stopped."""
         if self._code is None:
             return
         for stream in (sys.stdout, sys.stderr):

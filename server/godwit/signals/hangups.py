@@ -1,6 +1,7 @@
-"""Hangups (SIGHUP) that come while the program loads: without a handler one would end the process.
+"""Hangups (SIGHUP) during the start: without a handler, one would end the process.
 
-Owns what came before the node can reload; from then on the event loop hears them. Loads nothing, so that it is in force early.
+Records hangups until the node can reload; from then on the event loop handles them. It imports little, so that it is
+active early.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from types import FrameType
 
 
 class Hangups:
-    """Whether one has come since `hold`."""
+    """Whether a hangup was received since `hold`."""
 
     def __init__(self) -> None:
         self.has_come = False
 
     def hold(self) -> None:
-        """Remembers hangups from now on."""
+        """Record hangups from now on."""
         signal.signal(signal.SIGHUP, self._note)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
@@ -24,4 +25,4 @@ class Hangups:
 
 
 EARLY = Hangups()
-"""Those of this process."""
+"""The hangups of this process."""

@@ -1,7 +1,7 @@
-"""Signals that ask a node to end (SIGTERM, SIGINT) before its event loop can hear them: each ends the process with 0.
+"""SIGTERM and SIGINT before the event loop handles them: each ends the process with code 0.
 
-Owns the time in which the program, or a user's extension in it, is loaded: this can hang, and no client is served yet. Imports
-nothing of the node, so that it works early. Not covered: native code that never returns to Python.
+It covers the time in which the program and users' extensions are loaded: this can hang, and no client is served yet. It
+imports nothing of the node, so that it is active early. Native code that never returns to Python is not covered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FrameType
 
 
 class Terminations:
-    """What ends the process while it starts; the handlers of the event loop take its place."""
+    """Ends the process during its start; the handlers of the event loop replace it."""
 
     def __init__(self, end: Callable[[int], None] = os._exit) -> None:
         self._end = end
@@ -23,7 +23,7 @@ class Terminations:
         """Called before the end, on a thread of its own: what the signal interrupted may hold a lock."""
 
     def hold(self, *numbers: signal.Signals) -> None:
-        """Each of these signals ends the process from now on."""
+        """From now on each of these signals ends the process."""
         for number in numbers:
             signal.signal(number, self._leave)
 
@@ -37,4 +37,4 @@ class Terminations:
 
 
 EARLY = Terminations()
-"""Those of this process."""
+"""The signals of this process."""

@@ -1,7 +1,7 @@
 """Start a real node inside a test: `async with testing.node() as node`.
 
-The node listens on ports of its own choosing (port 0) and is stopped when the block ends. fake_engine.py is for tests of
-what stands around the engine. Shipped, so that users test their authorizers and clients against the real thing.
+The node listens on free ports (port 0) and stops when the block ends. Use it to test authorizers and clients against a
+real node. fake_engine.py is for tests of the code around the engine.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FREE_PORTS: Mapping[str, Mapping[str, Any]] = {
     "admin": {"address": "127.0.0.1:0"},
     "monitoring": {"push": False},
 }
-"""Free ports, and nothing on the node but what the test puts there."""
+"""Free ports, and nothing else on the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningNode:
-    """A node that listens. `client` and `admin` are its addresses, the others what programs want of them."""
+    """A running node. `client` and `admin` are its addresses; the properties are URLs."""
 
     node: Node
     client: Address

@@ -1,7 +1,7 @@
-"""A stand-in for the compiled engine that moves no bytes: for tests of what is around it, in microseconds.
+"""A fast replacement for the compiled engine that moves no bytes, for tests of the code around it.
 
-It listens on a real port (so that a taken port behaves), keeps the last message of each subject, and reports what the
-test tells it to. tests/unit/test_engine.py runs one suite against it and, where that is built, the real one.
+It listens on a real port, keeps the last message of each subject, and reports what a test passes in.
+tests/unit/test_engine.py runs the same tests against it and, if it is built, the real engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..subject import check_subject, matches
 
 
 class FakeEngine:
-    """`tell` puts reports in, `orders` shows what came back; `was_read` and `was_ordered` are what a test waits for."""
+    """`tell` adds reports, `orders` has the received orders; tests wait for `was_read` and `was_ordered`."""
 
     is_disk_sound = True
 
@@ -52,7 +52,7 @@ class FakeEngine:
         return self._signal
 
     def tell(self, *reports: tuple[Any, ...]) -> None:
-        """Reports, as if the engine had seen them."""
+        """Add reports, as if they came from the engine."""
         self._reports += reports
         self.was_read.clear()
         os.eventfd_write(self._signal, 1)
@@ -145,5 +145,5 @@ class FakeEngine:
 
 
 def open_fake_engine(config: Config, start: Start) -> Engine:
-    """Takes the place of engine.open_engine."""
+    """Replaces engine.open_engine."""
     return Engine(FakeEngine(json.dumps(make_settings(config, start))), config.client.address)

@@ -1,1 +1,1 @@
-"""TLS as Python speaks it: the admin and dispatch ports."""
+"""TLS of the admin and dispatch ports."""

@@ -1,7 +1,7 @@
-"""TLS of the admin and dispatch ports: certificate, least version and suites of [tls], spoken by Python's own library.
+"""TLS of the admin and dispatch ports with Python's library: certificate, lowest version and suites from [tls].
 
-Owns the translation of suites' names. That library cannot leave out a single suite of TLS 1.3: where the configuration does, the port
-speaks 1.2 alone, or refuses to start where it may not.
+Owns the translation of suites' names. The library cannot disable a single suite of TLS 1.3. If the configuration does,
+the port uses TLS 1.2 only, or the start fails if that is not allowed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ NEWEST = tuple(name for name in SUITES if name.startswith("TLS13_"))
 
 
 class TlsPort(Protocol):
-    """A port whose certificate a reload renews."""
+    """A port whose certificate a reload replaces."""
 
     def try_certificates(self, tls: TlsConfig) -> None:
-        """Raises ConfigInvalid where `certify` would fail."""
+        """Raises ConfigInvalid if `certify` would fail."""
 
     def certify(self, tls: TlsConfig) -> None:
-        """Shows these certificates, which have been tried, from now on."""
+        """Use these certificates, which `try_certificates` accepted, from now on."""
 
 
 def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
-    """Raises ConfigInvalid."""
+    """The TLS context of the configuration; raises ConfigInvalid."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3 if tls.version_min == "1.3" else ssl.TLSVersion.TLSv1_2
     wanted = tls.cipher_suites or SUITES
@@ -48,12 +48,12 @@ def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
 
 
 def renew_certificate(context: ssl.SSLContext, tls: TlsConfig) -> None:
-    """New connections get this certificate from now on; `make_tls_context` has tried it. For the thread that accepts connections."""
+    """Use this certificate for new connections; `make_tls_context` has checked it. Call it on the thread that accepts connections."""
     context.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
 
 
 def name_of_openssl(suite: str) -> str:
-    """What OpenSSL calls a suite of TLS 1.2."""
+    """OpenSSL's name of a suite of TLS 1.2."""
     exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
     cipher = cipher.replace("AES_", "AES").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
     return f"{exchange}_{cipher}".replace("_", "-")

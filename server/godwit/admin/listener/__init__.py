@@ -1,1 +1,1 @@
-"""The admin port's socket: one connection's deadlines, and how many there may be."""
+"""The admin port's socket: the timeouts of a connection, and the number of connections."""

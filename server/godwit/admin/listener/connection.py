@@ -1,9 +1,9 @@
-"""One connection of the admin port: how long it may take, how many there may be, and what is said of nonsense.
+"""One connection of the admin port: its timeouts, the number of connections, and the answer to malformed requests.
 
-Owns deadlines, the bound on connections and the count of malformed requests; what a good request gets is the application's. With TLS a
-connection counts from its first byte (handshake.py).
-A connection that has not sent a whole head in time is closed, and at the bound the one that waits longest makes room,
-so that nobody who opens connections and is silent keeps an operator out or takes the journal's descriptors.
+Owns the timeouts, the limit of connections and the count of malformed requests; the application answers valid ones. With
+TLS a connection counts from its first byte (handshake.py). A connection that has not sent a whole request head in time is
+closed. At the limit the one that has waited longest is closed. So silent connections cannot lock out an operator or use
+up the journal's file descriptors.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ...monitoring.metric_specs import ADMIN_FIGURES, MetricSpec
 
 CONNECTIONS_MAX = 64
 DESCRIPTORS_SHARE = 16
-"""Of a process that may have few descriptors, the admin port takes at most one in so many."""
+"""The admin port takes at most this fraction of the process's file descriptors."""
 LINGER_S = 1.0
-"""How long the rest of a body is read that nobody wants."""
+"""Seconds for which an unwanted request body is read."""
 LINE_INTERVAL_S = 1.0
-"""At most one line in this time says that requests were malformed."""
+"""Seconds in which at most one log line reports malformed requests."""
 
 
 class Counted(Protocol):
-    """What takes one of the places: a connection, or its handshake."""
+    """An entry in the table of connections: a connection, or its handshake."""
 
     is_busy: bool
-    """It is being answered."""
+    """Whether a request is being answered."""
 
     def force_close(self) -> None:
-        """Ends it at once."""
+        """Close it at once."""
 
 
 class Connections:
-    """Those that are open now, the one that waits longest first."""
+    """The open connections, the one that has waited longest first."""
 
     def __init__(self, connections_max: int | None = None) -> None:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -54,7 +54,7 @@ class Connections:
         return len(self._open)
 
     def enter(self, connection: Counted) -> None:
-        """One more; past the bound the one that waits longest is closed."""
+        """Add a connection; beyond the limit, the one that has waited longest is closed."""
         if len(self._open) >= self._max:
             oldest = next((one for one in self._open if not one.is_busy), next(iter(self._open)))
             self.evicted += 1
@@ -66,31 +66,31 @@ class Connections:
         self._open.pop(connection, None)
 
     def wait_again(self, connection: AdminConnection) -> None:
-        """It has been answered, and waits for its next request from now on."""
+        """A request was answered; the connection waits for the next one from now on."""
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
 
     def note_malformed(self, address: str | None, why: str) -> None:
-        """Counts a request that is not HTTP, or a handshake that failed, and logs at most one a second."""
+        """Count a request that is not HTTP, or a failed handshake; logs at most one a second."""
         self.malformed += 1
         if time.monotonic() - self._line_at >= LINE_INTERVAL_S:
             self._line_at = time.monotonic()
             read_logger().warning("admin_request_malformed", address=address, reason=why, count=self.malformed)
 
     def close(self) -> None:
-        """Ends what has not sent a request yet; the library ends the others."""
+        """Close connections that have not sent a request; the library closes the others."""
         for one in [one for one in self._open if not isinstance(one, AdminConnection)]:
             self.leave(one)
             one.force_close()
 
     def count(self) -> dict[MetricSpec, float]:
-        """For /metrics."""
+        """The counts for /metrics."""
         counts = {"admin_requests_malformed": self.malformed, "admin_connections_evicted": self.evicted}
         return {figure: counts[figure.name] for figure in ADMIN_FIGURES}
 
 
 class AdminConnection(web.RequestHandler):
-    """The library's connection under these bounds."""
+    """The library's connection with these limits."""
 
     def __init__(self, server: web.Server, connections: Connections, request_s: float) -> None:
         super().__init__(
@@ -111,18 +111,18 @@ class AdminConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def begin(self) -> None:
-        """A whole head has come."""
+        """A whole request head was received."""
         self.is_busy = True
 
     def end(self) -> None:
-        """Its answer is made."""
+        """The answer is complete."""
         self.is_busy = False
         self._connections.wait_again(self)
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """A malformed request is the client's mistake: one short answer, and no traceback."""
+        """A malformed request is the client's error: send a short answer, log no traceback."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         self._connections.note_malformed(request.remote, type(exc).__name__)

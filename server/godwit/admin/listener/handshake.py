@@ -1,6 +1,8 @@
-"""A TLS connection of the admin port before it is one: counted and bounded like any other from the moment it is accepted.
+"""A TLS connection of the admin port during its handshake: counted and limited like any other from the moment it is
+accepted.
 
-Owns the time of the handshake, and its place among the connections. Once it has succeeded, the connection that `make` makes takes over.
+Owns the timeout of the handshake and its entry among the connections. After the handshake, the connection that `make`
+creates replaces it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class Handshake(asyncio.Protocol):
         self._connections.leave(self)
 
     def force_close(self) -> None:
-        """Others need its place, or the port closes."""
+        """Close it, because its place is needed or the port closes."""
         if self._task is not None:
             self._task.cancel()
         if self._transport is not None:

@@ -1,1 +1,1 @@
-"""/openapi.json: the admin port's contract as OpenAPI 3.1, from which the reference page is made and which the tests hold it to."""
+"""/openapi.json: the admin port as OpenAPI 3.1. The reference page is generated from it, and tests compare the port with it."""

@@ -1,6 +1,7 @@
 """The OpenAPI document: every path, its parameters and its answers. Pure.
 
-Owns the list of operations; a test checks that it names exactly the existing routes. Operations that change something need the token.
+Owns the list of operations; a test checks that it names exactly the existing routes. Operations that change something
+require the token.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Ask(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A route; `answer` is a shape's name, or a media type where it is not JSON."""
+    """A route; `answer` is the name of a shape, or a media type if it is not JSON."""
 
     method: str
     path: str
@@ -110,7 +111,7 @@ INTRODUCTION = (
 
 
 def make_document() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """The OpenAPI 3.1 document."""
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _describe(operation)

@@ -7,7 +7,7 @@ from .shapes import SHAPES, Schema
 
 
 def describe_admin() -> str:
-    """A table of the operations, then the parameters of each, then the answers."""
+    """A table of the operations, then the parameters and answers of each."""
     lines = [
         "# Admin API",
         "",

@@ -23,7 +23,7 @@ CONNECTION: Schema = {
 
 
 def refer(name: str) -> Schema:
-    """A shape by its name."""
+    """A reference to a shape."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -38,7 +38,7 @@ def rows(item: Schema) -> Schema:
 
 
 def shape(sentence: str, /, **properties: Schema) -> Schema:
-    """An object that has all of these; the name of an optional one ends in `_`."""
+    """An object with these members; an optional member's name ends in `_`."""
     return {
         "type": "object",
         "description": sentence,

@@ -1,6 +1,6 @@
-"""What the client asks, as values; each wire has its own way to write them.
+"""The client's commands as values; each encoding writes them in its own form.
 
-`id` is the client's, taken from one counter per client, and comes back with the answer.
+`id` comes from one counter of the client; the answer has the same `id`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How a subscription is to be served, apart from where it stands."""
+    """How a subscription is to be served, apart from its position."""
 
     last: int | None = None  # begin with the last n kept messages of each subject
     snapshot: bool = True  # begin with the snapshot
@@ -54,7 +54,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message before it is published; its content is written down at once, so a value may change afterwards."""
+    """A message before it is published. Its content is encoded at once, so the program may change the value afterwards."""
 
     subject: str
     kind: Kind
@@ -70,7 +70,7 @@ class Draft:
 
     @property
     def fields_bytes(self) -> int:
-        """About what its fields take in memory."""
+        """About how many bytes of memory its fields take."""
         return size_of_fields(self.fields)
 
 
@@ -121,9 +121,8 @@ class JsonText(str):
 
 
 def content_of(content: object) -> tuple[Kind, bytes]:
-    """Content as it travels: bytes are bytes, str is text, JsonText and anything else is JSON.
-
-    Raises TypeError or ValueError for what JSON cannot hold.
+    """Content as it is sent: bytes unchanged, str as text, JsonText and anything else as JSON. Raises TypeError or
+    ValueError for values that JSON cannot represent.
     """
     try:
         if isinstance(content, bytes | bytearray | memoryview):

@@ -1,1 +1,1 @@
-"""The HTTP API of dispatch: what applications and receivers call."""
+"""The HTTP API of dispatch, for applications and receivers."""

@@ -27,7 +27,7 @@ def answer(value: object, status: int = 200) -> web.Response:
 
 
 def show_problem(refused: RequestRefused) -> dict[str, Any]:
-    """A refusal as the body of a problem."""
+    """A refusal as the body of a problem+json answer."""
     facts = DISPATCH_CODES[refused.code]
     body: dict[str, Any] = {
         "title": facts.name,
@@ -41,7 +41,7 @@ def show_problem(refused: RequestRefused) -> dict[str, Any]:
 
 
 def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Response:
-    """A problem."""
+    """A problem+json answer."""
     facts = DISPATCH_CODES[code]
     headers = {"Retry-After": "1"} if facts.retry else {}
     body = msgspec.json.encode(show_problem(RequestRefused(code, detail, pointer=pointer)))
@@ -73,7 +73,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 def _check_queries(request: web.Request) -> None:
-    """Raises RequestRefused for a parameter that does not exist: a filter with a typing error must not select everything."""
+    """Refuse unknown query parameters, because a misspelt filter would select everything; raises RequestRefused."""
     known = list_queries(request)
     if known is None or not (unknown := sorted(set(request.query) - set(known))):
         return
@@ -84,7 +84,7 @@ def _check_queries(request: web.Request) -> None:
 
 
 def allow_origins(origins: tuple[str, ...]) -> Middleware:
-    """Pages of these origins may call: answers preflights and names the origin in every answer."""
+    """Middleware for CORS: answers preflights of these origins, and names the origin in every answer."""
 
     @web.middleware
     async def allow(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,7 +1,7 @@
-"""What the API takes, as types: a field that is not here is refused, and so is one that stands twice.
+"""The bodies of API requests as types: unknown fields are refused, and so are repeated ones.
 
-Pure. Reading goes in two steps, so that the fingerprint of a body is that of its canonical JSON: the order of keys and blanks do not
-make another notification.
+Pure. Reading takes two steps, so that the fingerprint is of the canonical JSON: the order of keys, and blanks, do not
+change it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Content(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class QuietHours(Struct, forbid_unknown_fields=True):
-    """Local times between which nothing but the inbox is used; they may cross midnight."""
+    """Local times between which only the inbox is used; the interval may cross midnight."""
 
     start: Clock
     end: Clock
@@ -83,14 +83,14 @@ class NewReceiver(ReceiverBody, forbid_unknown_fields=True, kw_only=True, omit_d
 
 
 class RawAddress(Struct, forbid_unknown_fields=True):
-    """An address without a receiver of the application's."""
+    """An address that belongs to no receiver of the application."""
 
     channel: Literal["webhook", "email"]
     value: Link
 
 
 class Recipients(Struct, forbid_unknown_fields=True):
-    """Exactly one of receiver, receivers, group and address; `except` goes with a group."""
+    """Exactly one of receiver, receivers, group and address. `except` is allowed with a group only."""
 
     receiver: Name | NewReceiver | None = None
     receivers: Annotated[list[Name], Meta(min_length=1)] | None = None
@@ -100,7 +100,7 @@ class Recipients(Struct, forbid_unknown_fields=True):
 
 
 class EscalationStep(Struct, forbid_unknown_fields=True):
-    """A channel, what its delivery must reach, and for how long that is waited for."""
+    """A channel, the state that its delivery must reach, and the time to wait for it."""
 
     channel: Channel
     until: Literal["sent", "delivered", "seen", "read", "confirmed"] = "sent"
@@ -108,7 +108,7 @@ class EscalationStep(Struct, forbid_unknown_fields=True):
 
 
 class Policy(Struct, forbid_unknown_fields=True):
-    """Channels that are tried one after the other: exactly one of first and escalate."""
+    """Channels that are tried one after the other: exactly one of `first` and `escalate`."""
 
     first: Annotated[list[Channel], Meta(min_length=1, max_length=10)] | None = None
     wait_s: Wait = 300
@@ -145,7 +145,7 @@ MailHeader = Annotated[
 
 
 class EmailOverride(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What an e-mail has of its own; `subject`, `text` and `html` go before those of a template."""
+    """Settings of an e-mail; `subject`, `text` and `html` override those of a template."""
 
     subject: Annotated[str, Meta(max_length=1_000)] | None = None
     text: Annotated[str, Meta(max_length=100_000)] | None = None
@@ -153,13 +153,13 @@ class EmailOverride(Struct, forbid_unknown_fields=True, omit_defaults=True):
     cc: Annotated[list[MailAddress], Meta(max_length=10)] = []
     reply_to: MailAddress | None = None
     from_: MailAddress | None = msgspec.field(name="from", default=None)
-    """Of a domain that a provider of the tenant sends from."""
+    """The From address; its domain must be one that a provider of the tenant sends from."""
     headers: Annotated[dict[MailHeader, HeaderValue], Meta(max_length=20)] = {}
     attachments: Annotated[list[Attachment], Meta(max_length=10)] = []
 
 
 class Override(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What one channel has of its own."""
+    """Settings of one channel."""
 
     email: EmailOverride | None = None
 
@@ -183,7 +183,7 @@ class NotificationBody(Struct, forbid_unknown_fields=True):
 
 
 class WebhookBody(Struct, forbid_unknown_fields=True):
-    """An event webhook: the types it wants (none: all), and whether each event lists its deliveries."""
+    """An event webhook: the types of events it receives (none: all), and whether each event lists its deliveries."""
 
     url: Link
     types: Annotated[list[str], Meta(max_length=50)] = []
@@ -191,7 +191,7 @@ class WebhookBody(Struct, forbid_unknown_fields=True):
 
 
 class ReplayEventsBody(Struct, forbid_unknown_fields=True):
-    """The number of the event after which everything is sent again."""
+    """The number of an event; all events after it are sent again."""
 
     after: Annotated[int, Meta(ge=0, le=2**53)]
 
@@ -204,14 +204,14 @@ class CategoryBody(Struct, forbid_unknown_fields=True):
 
 
 class SuppressionBody(Struct, forbid_unknown_fields=True):
-    """Why an address gets nothing: of one category, or of all."""
+    """Why an address receives nothing: of one category, or of all."""
 
     category: Name | None = None
     reason: Name = "manual"
 
 
 class PreferencesBody(Struct, forbid_unknown_fields=True):
-    """What a receiver wants: category → channel → whether; `*` stands for all."""
+    """A receiver's preferences: category → channel → whether to send; `*` stands for all."""
 
     categories: Annotated[dict[Name, dict[Channel | Literal["*"], bool]], Meta(max_length=200)] = {}
 
@@ -237,13 +237,13 @@ class ImportedSubscription(Struct, forbid_unknown_fields=True):
 
 
 class VersionBody(Struct, forbid_unknown_fields=True):
-    """The version of a group that is sent to from now on."""
+    """The version of a group to which notifications are sent from now on."""
 
     version: Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class KeyBody(Struct, forbid_unknown_fields=True):
-    """A new API key; without a tenant it is the caller's."""
+    """A new API key; without `tenant` it belongs to the caller's."""
 
     scopes: Annotated[
         list[Literal["send", "read", "manage", "events", "admin", "operator"]], Meta(min_length=1, max_length=6)
@@ -253,14 +253,14 @@ class KeyBody(Struct, forbid_unknown_fields=True):
 
 
 class TenantBody(Struct, forbid_unknown_fields=True):
-    """A tenant's quotas, and whether connections of its receivers are recorded; None: they stay as they are."""
+    """A tenant's quotas, and whether connections of its receivers are recorded. None: unchanged."""
 
     quotas: Quotas | None = None
     presence: bool | None = None
 
 
 class ReplayBody(Struct, forbid_unknown_fields=True):
-    """Which dead letters are sent again. Those whose outcome is unknown may have arrived, and are sent only with that `state`."""
+    """Which dead letters are sent again. Those whose outcome is unknown may have arrived, and are included only if `state` names it."""
 
     channel: Channel | None = None
     state: Literal["failed", "unknown"] = "failed"
@@ -272,7 +272,7 @@ class ReplayBody(Struct, forbid_unknown_fields=True):
 
 
 class FormatBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """How a webhook's body is made: by a preset with fields of the address's own, or by Liquid with fixed headers."""
+    """The form of a webhook's body: a preset with fields of the address, or a Liquid template with fixed headers."""
 
     preset: Literal["slack", "teams", "discord", "ntfy", "gotify"] | None = None
     fields: dict[Name, Annotated[str, Meta(max_length=1_000)] | int | bool] = {}
@@ -281,7 +281,7 @@ class FormatBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class AddressBody(Struct, forbid_unknown_fields=True):
-    """An address of a receiver. `format` goes with a webhook; without one it is a signed event."""
+    """An address of a receiver. `format` is allowed for webhooks; without it the body is a signed event."""
 
     channel: Literal["webhook", "email"]
     value: Link
@@ -289,7 +289,7 @@ class AddressBody(Struct, forbid_unknown_fields=True):
 
 
 class TemplateBody(Struct, forbid_unknown_fields=True):
-    """A template: its parts by locale, `default` among them."""
+    """A template: its parts by locale; `default` is required."""
 
     locales: Annotated[
         dict[Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{2,35}\Z")], Parts], Meta(min_length=1, max_length=50)
@@ -297,7 +297,7 @@ class TemplateBody(Struct, forbid_unknown_fields=True):
 
 
 class PreviewBody(Struct, forbid_unknown_fields=True):
-    """What a template is rendered with. `receiver` is the id of one: their locale and attributes are used."""
+    """The data for a preview of a template. `receiver` is the id of a receiver, whose locale and attributes are used."""
 
     data: dict[str, Any] = {}
     receiver: Name | None = None
@@ -320,7 +320,7 @@ def read_body(body: bytes, kind: type[T]) -> tuple[T, bytes]:
 
 
 def read_json(body: bytes) -> Any:
-    """The body as JSON, with every key once and no deeper than `DEPTH_MAX`; raises RequestRefused."""
+    """The body as JSON, without repeated keys and at most `DEPTH_MAX` levels deep; raises RequestRefused."""
     try:
         parsed = _DECODER.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -356,7 +356,7 @@ def _refuse_constant(name: str) -> None:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_take_pairs, parse_constant=_refuse_constant)
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-"""Made once: json.loads and json.dumps would make one for each body."""
+"""Created once, because json.loads and json.dumps would create one for each body."""
 
 
 def _check_depth(value: object, left: int) -> None:

@@ -1,6 +1,6 @@
-"""From a request's body to a notification that can be accepted: recipients, times and policy, checked.
+"""Checks a request's body and makes a notification of it: recipients, times and policy.
 
-Pure. What only the store knows (whether receivers and groups exist, and the default of a category) is checked when it is accepted.
+Pure. Whether receivers and groups exist, and the default of a category, is checked by the store when it accepts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def make_draft(
     is_test: bool = False,
     filled: Filled = NOTHING,
 ) -> Draft:
-    """What is accepted; raises RequestRefused."""
+    """The notification to accept; raises RequestRefused."""
     rendered, form, actions = filled
     email = None if body.override is None else body.override.email
     _check_shown(body)
@@ -128,7 +128,7 @@ def _read_recipients(to: Recipients, limits: DispatchLimits) -> _Recipients:
 
 
 def _read_time(send_at: str | LocalTime | None, limits: DispatchLimits, now_ms: int) -> tuple[int, int, str]:
-    """When it is due, when it is due everywhere, and the local time, if it is one. 0: now."""
+    """When it is due, when it is due in every zone, and the local time, if it has one. 0: now."""
     if send_at is None:
         return 0, 0, ""
     text = send_at.local if isinstance(send_at, LocalTime) else send_at
@@ -174,7 +174,7 @@ def _read_steps(policy: str | Policy) -> tuple[Step, ...]:
 
 
 def list_rows(rendered: Sequence[Rendered], override: Override | None) -> Iterator[tuple[str, str, bytes]]:
-    """Channel, locale and content of what is stored beside the default content; raises RequestRefused."""
+    """Channel, locale and content of what is stored in addition to the default content; raises RequestRefused."""
     own = _read_email(None if override is None else override.email)
     for number, one in enumerate(rendered):
         locale = one.locale if number else ""
@@ -187,7 +187,7 @@ def list_rows(rendered: Sequence[Rendered], override: Override | None) -> Iterat
 
 
 def _list_kept(form: Form, actions: Sequence[Any], override: Override | None) -> Iterator[tuple[str, str, bytes]]:
-    """What is stored of content for each receiver: what it is made of, and once what all have in common."""
+    """What is stored for content of each receiver: its form, and once the parts that all receivers share."""
     yield TEMPLATE, "", msgspec.json.encode(form)
     shared = {**({"data": form.data} if form.data else {}), **({"actions": actions} if actions else {})}
     if shared:

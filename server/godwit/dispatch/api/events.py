@@ -46,7 +46,7 @@ class EventApi:
         self.waiters = Waiters(limits.inbox_waiters_max)
 
     def take(self, fresh: Fresh) -> None:
-        """Wakes those who wait for events of a tenant."""
+        """Wake the requests that wait for events of a tenant."""
         for tenant in {row[0] for row in fresh.rows}:
             self.waiters.wake((tenant, ""))
 
@@ -86,7 +86,7 @@ class EventApi:
         return answer(shown)
 
     async def make_token(self, request: web.Request) -> web.Response:
-        """For `/$dispatch/TENANT/**` on the node: live counts."""
+        """A token for `/$dispatch/TENANT/**` on the node, to read live counts."""
         tenant = await self._keys.read_tenant(request, "read")
         token, expires_ms = self._signing.sign_live(tenant, self._limits.receiver_token_ms)
         return answer({"token": token, "expires_ms": expires_ms})
@@ -123,7 +123,7 @@ class EventApi:
         return web.Response(status=204)
 
     async def test_webhook(self, request: web.Request) -> web.Response:
-        """Sends one event at once; what the endpoint answered."""
+        """Send one test event at once; returns the endpoint's answer."""
         await self._keys.read_live(request, "manage")
         hook = await self._find(request, "manage")
         name = f"test_{now_ms()}"

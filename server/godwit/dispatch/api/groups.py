@@ -85,7 +85,7 @@ class GroupApi:
         return web.Response(status=204)
 
     async def import_lines(self, request: web.Request) -> web.Response:
-        """Into the version of the query, which must not be the current one."""
+        """Import lines into the version of the query, which must not be the current one."""
         tenant, name = await self._read_names(request, "manage")
         version = read_number(request, "version", -1)
         found = await self._store.reader.run(lambda connection: groups.find_group(connection, tenant, name))

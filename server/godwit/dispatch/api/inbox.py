@@ -1,7 +1,7 @@
 """A receiver's own inbox over HTTP: fetch, wait, counts and marks, with the receiver's token.
 
-`after` gives what changed since a position, oldest first; `before` pages back through items. An answer is complete up to the head it
-names. Another epoch than the inbox's starts over from the beginning.
+`after` returns changes since a position, oldest first; `before` pages back through items. An answer is complete up to the
+head in it. A position of another epoch restarts from the beginning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MARKS: dict[str, tuple[int, int]] = {
     "unarchived": (0, Flag.ARCHIVED),
     "confirmed": (Flag.CONFIRMED | Flag.SEEN, 0),
 }
-"""What each mark sets and clears."""
+"""The flags that each mark sets and clears."""
 
 _GONE = Flag.ARCHIVED | Flag.RECALLED
 STATES: dict[str, inbox.Filter] = {
@@ -46,11 +46,11 @@ STATES: dict[str, inbox.Filter] = {
     "read": inbox.Filter(Flag.READ, _GONE),
     "archived": inbox.Filter(Flag.ARCHIVED, Flag.RECALLED),
 }
-"""What each `state` lists; without one, everything."""
+"""The flags that each `state` selects; without a state all items."""
 
 
 class InboxApi:
-    """The handlers; `announce` publishes what a mark changed."""
+    """The handlers; `announce` publishes the changes of a mark."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ def _read_position(text: str) -> Position:
 
 
 def read_filter(request: web.Request) -> inbox.Filter:
-    """Which items `state` and `category` ask for; raises RequestRefused."""
+    """The filter of `state` and `category`; raises RequestRefused."""
     state = request.query.get("state", "")
     if state not in STATES:
         expected = ", ".join(name for name in STATES if name)

@@ -1,7 +1,7 @@
-"""API keys: who calls, for which tenant, with which scopes.
+"""API keys: the caller's tenant and scopes.
 
-A key is 256 random bits, stored as its digest. Known keys are remembered; an address that shows too many wrong ones is refused for the
-rest of the minute before its keys are looked at.
+A key is 256 random bits, stored as its digest. Known keys are cached. An address that sends too many wrong keys is
+refused for the rest of the minute, without a lookup.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ FindKey = Callable[[bytes], Awaitable[tuple[str, str, bool] | None]]
 
 
 class Caller(NamedTuple):
-    """Who a key stands for."""
+    """The caller that a key identifies."""
 
     tenant: str
     scopes: frozenset[str]
     is_test: bool = False
-    """Reaches sandbox addresses only."""
+    """A test key: it reaches sandbox addresses only."""
 
 
 def make_key(*, is_test: bool = False) -> str:
@@ -41,17 +41,17 @@ def make_key(*, is_test: bool = False) -> str:
 
 
 def digest_key(key: str) -> bytes:
-    """What is stored of a key."""
+    """The digest of a key, which is stored."""
     return hashlib.sha256(key.encode()).digest()
 
 
 class KeyRing:
-    """Finds callers. One event loop's."""
+    """Finds callers by their keys. For one event loop."""
 
     def __init__(
         self, find: FindKey, wrong_per_minute_max: int, now_ms: Callable[[], int], proxies: Sequence[Network] = ()
     ) -> None:
-        """`proxies` are trusted to name the address that wrong keys are counted for."""
+        """`proxies` are trusted to name the client's address, by which wrong keys are counted."""
         self._proxies = proxies
         self._find, self._wrong_max, self._now_ms = find, wrong_per_minute_max, now_ms
         self._known: OrderedDict[bytes, Caller] = OrderedDict()
@@ -75,23 +75,23 @@ class KeyRing:
         return caller
 
     async def read_request(self, request: web.Request, scope: str) -> Caller:
-        """Who makes a request; raises RequestRefused."""
+        """The caller of a request; raises RequestRefused."""
         address = find_client(request.remote or "", request.headers.getall("X-Forwarded-For", ()), self._proxies)
         return await self.read_caller(request.headers.get("Authorization", ""), address, scope)
 
     async def read_tenant(self, request: web.Request, scope: str) -> str:
-        """For which tenant a request is made; raises RequestRefused."""
+        """The tenant of a request; raises RequestRefused."""
         return (await self.read_request(request, scope)).tenant
 
     async def read_live(self, request: web.Request, scope: str) -> str:
-        """The tenant of a key that may reach real endpoints; raises RequestRefused."""
+        """The tenant of a key that is not a test key; raises RequestRefused."""
         caller = await self.read_request(request, scope)
         if caller.is_test:
             raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
         return caller.tenant
 
     def forget(self, digest: bytes) -> None:
-        """A key that was deleted is not remembered."""
+        """Remove a deleted key from the cache."""
         self._known.pop(digest, None)
 
     async def _find_caller(self, digest: bytes) -> Caller | None:

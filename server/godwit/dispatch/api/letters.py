@@ -1,4 +1,4 @@
-"""Cancelling, recalling, dead letters and replay over HTTP."""
+"""Cancel, recall, dead letters and replay over HTTP."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LetterApi:
         return answer({"id": name, "state": "cancelled", "cancelled": count})
 
     async def recall(self, request: web.Request) -> web.Response:
-        """Cancels, and withdraws the items that are in inboxes, a page at a time."""
+        """Cancel a notification, and withdraw its items from inboxes, page by page."""
         tenant = await self._keys.read_tenant(request, "send")
         name, recalled = request.match_info["id"], 0
         count = await self._cancel(tenant, name)
@@ -69,7 +69,9 @@ class LetterApi:
         return answer({"id": name, "state": "cancelled", "cancelled": count, "recalled": recalled})
 
     async def resume(self, request: web.Request) -> web.Response:
-        """Sends what waits because bodies did not render, once they are corrected. What failed is sent again by a replay."""
+        """Send deliveries that wait because bodies did not render, after the template was corrected. Failed ones are sent
+        again by a replay.
+        """
         tenant = await self._keys.read_tenant(request, "send")
         name, time_ms = request.match_info["id"], now_ms()
         resumed = await self._store.writer.run(lambda connection: pausing.resume(connection, tenant, name, time_ms))
@@ -102,7 +104,7 @@ class LetterApi:
         return answer({**row._asdict(), "notification": notification, "attempts": shown})
 
     async def retry(self, request: web.Request) -> web.Response:
-        """Sends one delivery again: now where it waits, or although it failed."""
+        """Send one delivery again: at once if it waits, or although it failed."""
         key, row, _ = await self._find(request, await self._keys.read_live(request, "send"))
         time_ms = now_ms()
         expires_ms = time_ms + self._limits.expires_ms
@@ -132,7 +134,7 @@ class LetterApi:
         )
 
     async def replay(self, request: web.Request) -> web.Response:
-        """At most `limit` of them at once, so that a replay has a rate."""
+        """Replay at most `limit` dead letters at once, to bound the rate."""
         tenant = await self._keys.read_live(request, "send")
         body, _ = read_body(await read_bytes(request) or b"{}", ReplayBody)
         time_ms = now_ms()
@@ -152,7 +154,7 @@ class LetterApi:
 
 
 def _read_cursor(text: str) -> DeliveryKey:
-    """The delivery that the last page ended with; raises RequestRefused."""
+    """The last delivery of the previous page; raises RequestRefused."""
     parts = text.split(".")
     numbers = [part for number, part in enumerate(parts) if number != 2]
     if len(parts) != 4 or not all(map(is_number, numbers)):

@@ -1,8 +1,7 @@
-"""Imports: NDJSON of any length, line by line, with every rejected line named by number and code.
+"""Imports: NDJSON of any length, line by line; each rejected line is reported with its number and code.
 
-A part of at most `PART_LINES` lines and about `PART_BYTES` bytes is one unit of the store.
-An import that breaks off goes on with `?after_line=`, or starts again: lines that are there
-already change nothing.
+A part of at most `PART_LINES` lines and about `PART_BYTES` bytes is one unit of the store. An interrupted import
+continues with `?after_line=`, or starts again: lines that were imported change nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from .requests import read_parts
 
 PART_LINES = 1_000
 PART_BYTES = 1_000_000
-"""Accepts wait for one part: a line may have 64 KiB."""
+"""Accepts wait while one part is stored; a line may have 64 KiB."""
 LINE_BYTES_MAX = 65_536
 REJECTED_SHOWN_MAX = 1_000
 T = TypeVar("T")
 
 
 class Import(Generic[T]):
-    """One import. `store` takes a part of (line number, row); it may call `reject` for rows."""
+    """One import. `store` writes a part of (line number, row); it may call `reject` for rows."""
 
     def __init__(self, kind: type[T], store: Callable[[list[tuple[int, T]]], Awaitable[None]]) -> None:
         self._kind, self._store = kind, store
@@ -36,7 +35,7 @@ class Import(Generic[T]):
         self._lines = self._bytes = 0
 
     async def run(self, request: web.Request, after_line: int) -> dict[str, Any]:
-        """Reads the whole body; what it came to."""
+        """Read the whole body; returns the result."""
         async for line in read_lines(request):
             self._lines += 1
             if self._lines > after_line and line.strip():
@@ -47,7 +46,7 @@ class Import(Generic[T]):
         return {"lines": self._lines, "rejected_count": self._rejected_count, "rejected": self._rejected}
 
     def reject(self, line: int, code: DispatchCode, detail: str = "", pointer: str = "") -> None:
-        """Names a line that was not taken."""
+        """Report a line that was not imported."""
         self._rejected_count += 1
         if len(self._rejected) < REJECTED_SHOWN_MAX:
             row: dict[str, Any] = {"line": line, "code": int(code), "detail": detail or DISPATCH_CODES[code].sentence}
@@ -69,7 +68,7 @@ class Import(Generic[T]):
 
 
 async def read_lines(request: web.Request) -> AsyncIterator[bytes]:
-    """The lines of a body; of one that is too long no more than shows that it is."""
+    """The lines of a body. Of a line that is too long, only enough to show that it is."""
     line = bytearray()
     async for part in read_parts(request):
         pieces = part.split(b"\n")

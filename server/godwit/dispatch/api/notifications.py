@@ -1,7 +1,7 @@
 """Notifications over HTTP: accept one, show one with its counts, list its deliveries.
 
-PUT names the id. POST with Idempotency-Key is PUT with an id derived from tenant and key, so both are one mechanism and one row.
-Invariant: 202 is answered after the commit, and a request that was refused accepted nothing.
+The id is in the path of a PUT. A POST with Idempotency-Key is a PUT with an id derived from tenant and key, so both use
+one mechanism and one row. Invariant: 202 is sent after the commit, and a refused request has changed nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DELIVERIES_PAGE = 500
 
 
 class NotificationApi:
-    """The handlers; `wake` is called for each notification that was accepted."""
+    """The handlers; `wake` is called for each accepted notification."""
 
     def __init__(
         self,
@@ -141,13 +141,13 @@ class NotificationApi:
         return draft
 
     def _check_sender(self, tenant: str, body: NotificationBody) -> None:
-        """Raises RequestRefused for a From address that no provider of the tenant sends from."""
+        """Raises RequestRefused if no provider of the tenant sends from the From address."""
         email = None if body.override is None else body.override.email
         if email is not None and email.from_ is not None and not self._may_send(tenant, email.from_):
             raise RequestRefused(DispatchCode.SENDER_FORBIDDEN, pointer="/override/email/from")
 
     def _check_channels(self, draft: Draft) -> None:
-        """Raises RequestRefused where every channel that is asked for is not set up: nothing could ever be sent."""
+        """Raises RequestRefused if none of the requested channels is set up, because nothing could be sent."""
         steps = [step.channel for step in draft.options.steps]
         wanted = [draft.options.channel] if draft.options.channel else steps
         if wanted and not set(wanted) & set(self._channels):
@@ -156,7 +156,7 @@ class NotificationApi:
             raise RequestRefused(DispatchCode.CHANNEL_MISSING, detail, pointer=pointer)
 
     async def post_batch(self, request: web.Request) -> web.Response:
-        """An array, or one object a line; a result for each, in their order."""
+        """A batch: an array, or one object on each line; the answer has a result for each, in order."""
         caller = await self._keys.read_request(request, "send")
         now_ms = time.time_ns() // 1_000_000
         results: list[Draft | dict[str, Any]] = []
@@ -187,7 +187,7 @@ class NotificationApi:
         return await self._make_draft(caller, name or secrets.token_hex(12), body, fingerprint, now_ms)
 
     async def check(self, request: web.Request) -> web.Response:
-        """What would happen, without its happening."""
+        """A dry run: what would happen."""
         caller = await self._keys.read_request(request, "send")
         body, fingerprint = read_body(await read_bytes(request), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
@@ -201,7 +201,7 @@ class NotificationApi:
 
 
 def _read_wanted(request: web.Request) -> Wanted:
-    """Which deliveries are listed; raises RequestRefused."""
+    """The filter for listed deliveries; raises RequestRefused."""
     channel, state = request.query.get("channel"), request.query.get("state")
     for field, given, known in (
         ("channel", channel, get_args(Channel)),
@@ -222,7 +222,7 @@ def read_items(body: bytes, count_max: int) -> list[bytes] | list[dict[str, Any]
 
 
 def show_accepted(draft: Draft, accepted: Accepted) -> dict[str, Any]:
-    """The answer to a notification that was accepted; raises RequestRefused for one that was not."""
+    """The answer for an accepted notification; raises RequestRefused for a refused one."""
     if accepted.is_conflict:
         raise RequestRefused(DispatchCode.NOTIFICATION_CONFLICT)
     if accepted.is_past:

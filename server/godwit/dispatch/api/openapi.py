@@ -1,4 +1,4 @@
-"""The OpenAPI document: from the routes of the application and the types of their bodies, so that it cannot lag behind."""
+"""The OpenAPI document, generated from the application's routes and the types of their bodies, so that it is always current."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPTIONAL = (
     bodies.SuppressionBody,
     bodies.PreviewBody,
 )
-"""Bodies that may be left out."""
+"""Optional bodies."""
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
 QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("GET", "/v1/events"): {
@@ -87,7 +87,7 @@ OPEN = ("/v1/keys.json", "/health/live", "/health/ready", "/u/{token}")
 
 
 def list_queries(request: Request) -> Collection[str] | None:
-    """The query parameters that a request may have; None where any may stand there: in links that others pass on."""
+    """The query parameters of a request; None if any are allowed: in links that others forward."""
     resource = request.match_info.route.resource
     path = "" if resource is None else show_path(resource.canonical)
     return QUERIES.get((request.method, path), ()) if path.startswith("/v1/") else None

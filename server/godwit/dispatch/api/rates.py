@@ -1,6 +1,6 @@
-"""How many notifications a tenant may have accepted in a second: a bucket for each tenant that has a quota.
+"""The rate of accepted notifications: a token bucket for each tenant with a quota.
 
-One event loop's. A bucket holds one second's worth, so a burst after a pause is no larger.
+For one event loop. A bucket holds one second of the rate, which bounds bursts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TENANTS_MAX = 10_000
 
 
 class AcceptRates:
-    """`read_rate` gives a tenant's quota from the store, when it is first seen."""
+    """`read_rate` returns a tenant's quota from the store, at its first use."""
 
     def __init__(self, read_rate: ReadRate, now_ms: Callable[[], int]) -> None:
         self._read_rate, self._now_ms = read_rate, now_ms
@@ -23,12 +23,12 @@ class AcceptRates:
         self._buckets: dict[str, tuple[float, int]] = {}
 
     def set(self, tenant: str, rate: int) -> None:
-        """The quota was changed; 0: none."""
+        """The quota was changed; 0: unlimited."""
         self._rates[tenant] = rate
         self._buckets.pop(tenant, None)
 
     async def take(self, tenant: str, count: int = 1) -> None:
-        """Takes room for `count` notifications; raises RequestRefused where there is none."""
+        """Take `count` notifications from the bucket; raises RequestRefused if it has too few."""
         if tenant not in self._rates:
             if len(self._rates) >= TENANTS_MAX:
                 self._rates.clear()

@@ -29,7 +29,7 @@ from .requests import read_bytes, read_name, read_number
 
 
 class ReceiverApi:
-    """The handlers. `check_address` raises RequestRefused for an address that its channel may not reach."""
+    """The handlers. `check_address` raises RequestRefused for an address that its channel must not reach."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ReceiverApi:
         return answer({"id": name}, 201 if is_new else 200)
 
     async def patch(self, request: web.Request) -> web.Response:
-        """Changes the fields that are given, and leaves the others (RFC 7396)."""
+        """Change the given fields, and keep the others (RFC 7396)."""
         tenant = await self._keys.read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
         patch = read_json(await read_bytes(request))
@@ -82,7 +82,7 @@ class ReceiverApi:
         return await self._show(tenant, name)
 
     async def export(self, request: web.Request) -> web.Response:
-        """All that is stored about a receiver, for the receiver."""
+        """Everything that is stored about a receiver, for the receiver."""
         tenant = await self._keys.read_tenant(request, "read")
         name = read_name(request, "receiver", self._limits)
         found = await self._store.reader.run(lambda connection: export_receiver(connection, tenant, name))
@@ -135,7 +135,7 @@ class ReceiverApi:
         return answer(row._asdict())
 
     async def delete_address(self, request: web.Request) -> web.Response:
-        """What is queued for the address fails."""
+        """Delete an address; queued deliveries to it fail."""
         tenant = await self._keys.read_tenant(request, "manage")
         receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
         if not await self._store.writer.run(
@@ -146,7 +146,7 @@ class ReceiverApi:
         return web.Response(status=204)
 
     async def _read_format(self, body: AddressBody) -> str:
-        """How a webhook's body is made, as it is stored; raises RequestRefused."""
+        """The stored form of a webhook's body; raises RequestRefused."""
         form = body.format
         if form is None:
             return ""
@@ -165,7 +165,7 @@ class ReceiverApi:
         return msgspec.json.encode(form).decode()
 
     async def import_lines(self, request: web.Request) -> web.Response:
-        """Creates or replaces receivers and their addresses, line by line."""
+        """Create or replace receivers and their addresses, line by line."""
         tenant = await self._keys.read_tenant(request, "manage")
         now_ms = time.time_ns() // 1_000_000
 
@@ -205,7 +205,7 @@ def _show_address(one: receivers.AddressRow) -> dict[str, str]:
 
 
 def patch_receiver(connection: sqlite3.Connection, tenant: str, name: str, patch: dict[str, Any], now_ms: int) -> None:
-    """Merges a patch into what is stored; raises RequestRefused."""
+    """Merge a patch into the stored receiver; raises RequestRefused."""
     found = receivers.read_receiver(connection, tenant, name)
     if found is None:
         raise RequestRefused(DispatchCode.RECEIVER_MISSING)
@@ -225,14 +225,14 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def check_receiver(body: ReceiverBody, where: str = "") -> None:
-    """Raises RequestRefused where the zone does not exist."""
+    """Raises RequestRefused if the zone does not exist."""
     if find_zone(body.zone or "") is None:
         detail = f"the zone {body.zone!r} does not exist: expected a name such as Europe/Berlin"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer=f"{where}/zone")
 
 
 def put_imported(connection: sqlite3.Connection, tenant: str, rows: list[ImportedReceiver], now_ms: int) -> None:
-    """One chunk of an import, in one unit."""
+    """Store one part of an import, in one unit."""
     wanted = {}
     for row in rows:  # of several lines about one receiver the last counts
         attributes = msgspec.to_builtins(row)

@@ -1,6 +1,6 @@
-"""What a request brings, checked: names of its path, numbers of its query, and its body.
+"""Reads and checks a request: names in its path, numbers in its query, and its body.
 
-A body must arrive in time. Only the time that the client takes counts, not what the store needs meanwhile.
+A body must arrive in time. Only the client's time counts, not that of the store.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..errors import RequestRefused
 from ..pure.items import is_number
 
 BODY_S = web.AppKey("body_s", float)
-"""How long a body may take, or an import may pause."""
+"""Seconds that a body may take, or that an import may pause."""
 
 
 def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
-    """A name of the path; raises RequestRefused."""
+    """A name in the path; raises RequestRefused."""
     name = request.match_info[field]
     has_control = any(char < " " or char == "\x7f" for char in name)
     if not 1 <= len(name) <= limits.name_characters_max or has_control or "/" in name or name in (".", ".."):
@@ -30,7 +30,7 @@ def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
 
 
 def read_number(request: web.Request, field: str, default: int = 0) -> int:
-    """A whole number of the query; raises RequestRefused."""
+    """An integer in the query; raises RequestRefused."""
     text = request.query.get(field)
     if text is None:
         return default

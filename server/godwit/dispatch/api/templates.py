@@ -65,7 +65,7 @@ class TemplateApi:
         return answer({"id": name, "version": row.version, "locales": locales, "variables": variables})
 
     async def put(self, request: web.Request) -> web.Response:
-        """Stores a version, once it is known to be Liquid."""
+        """Store a version, after its Liquid was checked."""
         tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "template", self._limits)
         body, _ = read_body(await read_bytes(request), TemplateBody)
         if DEFAULT not in body.locales:
@@ -112,14 +112,14 @@ class TemplateApi:
 
 
 async def render_row(renderer: Renderer, row: contents.TemplateRow, data: dict[str, object]) -> list[Rendered]:
-    """Every locale of a stored template, the default first; raises RequestRefused."""
+    """Render every locale of a stored template, the default first; raises RequestRefused."""
     locales = msgspec.json.decode(row.body, type=dict[str, Parts])
     variables: Collection[str] = msgspec.json.decode(row.variables, type=list[str])
     return await render_locales(renderer, locales, variables, data)
 
 
 async def fill_content(store: SqliteStore, renderer: Renderer, tenant: str, content: Content) -> Filled:
-    """What a notification's template comes to; nothing for content without one. Raises RequestRefused."""
+    """The content of a notification's template; nothing for content without one. Raises RequestRefused."""
     if content.template is None:
         if content.version is not None:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "version goes with template", pointer="/content/version")

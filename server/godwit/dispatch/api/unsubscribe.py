@@ -1,4 +1,4 @@
-"""The link with which a receiver unsubscribes: only POST acts, so that a scanner that follows links changes nothing (RFC 8058)."""
+"""The link by which a receiver unsubscribes. Only POST has an effect, so that a scanner that follows links changes nothing (RFC 8058)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DONE = "<h1>Done</h1><p>You will get no more of these e-mails.</p>"
 
 
 class UnsubscribeApi:
-    """The handlers. A link works also when its receiver was deleted: the address may come back."""
+    """The handlers. A link also works after its receiver was deleted, because the address may be added again."""
 
     def __init__(self, store: SqliteStore, signing: SigningKey) -> None:
         self._store, self._signing = store, signing
@@ -41,7 +41,7 @@ class UnsubscribeApi:
 
 
 def suppress(connection: sqlite3.Connection, leaving: Leaving | LeavingAddress) -> None:
-    """The address gets nothing more of the category; a tenant that is gone keeps no list."""
+    """Send nothing more of the category to the address. Does nothing if the tenant was deleted."""
     if isinstance(leaving, LeavingAddress):
         row = connection.execute(
             "SELECT tenant, channel, value FROM address JOIN receiver USING (rid) WHERE aid = ?", (leaving.aid,)

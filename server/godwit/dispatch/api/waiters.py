@@ -1,4 +1,4 @@
-"""Long polls that wait for an inbox to change. One event loop's; bounded in number."""
+"""Long polls that wait for an inbox to change. For one event loop; bounded in number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Owner = tuple[str, str]
 
 
 class Waiters:
-    """Requests that wait, by the inbox they wait for."""
+    """Waiting requests, by inbox."""
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
@@ -26,7 +26,7 @@ class Waiters:
             event.set()
 
     def enter(self, owner: Owner) -> asyncio.Event:
-        """Begins to wait: the event is set by any change from now on. Raises RequestRefused where too many wait."""
+        """Begin to wait: any change from now on sets the event. Raises RequestRefused if too many wait."""
         if self.count >= self._count_max:
             raise RequestRefused(DispatchCode.WAITERS_TOO_MANY)
         event = asyncio.Event()
@@ -37,20 +37,20 @@ class Waiters:
         return event
 
     def close(self) -> None:
-        """Lets all requests answer now, and those that come later without waiting."""
+        """Let all waiting requests answer now, and later ones without a wait."""
         self._is_closed = True
         for events in self._waiting.values():
             for event in events:
                 event.set()
 
     async def wait(self, event: asyncio.Event, timeout_s: float) -> None:
-        """Returns at a change, or after `timeout_s`."""
+        """Returns at a change, or after `timeout_s` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await event.wait()
 
     def leave(self, owner: Owner, event: asyncio.Event) -> None:
-        """The request no longer waits."""
+        """The request stops waiting."""
         waiting = self._waiting[owner]
         waiting.discard(event)
         self.count -= 1

@@ -1,4 +1,4 @@
-"""What receivers want and must not get, over HTTP: preferences, categories and suppressions."""
+"""What receivers do not want, over HTTP: preferences, categories and suppressions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WishApi:
         return await self._put(request, tenant, read_name(request, "receiver", self._limits))
 
     async def get_own(self, request: web.Request) -> web.Response:
-        """A receiver's own, with the receiver's token."""
+        """The receiver's own preferences, with the receiver's token."""
         return await self._show(*read_owner(request, self._signing))
 
     async def put_own(self, request: web.Request) -> web.Response:
@@ -105,7 +105,7 @@ class WishApi:
         return answer({"channel": channel, "value": value, "category": body.category or "*", "reason": body.reason})
 
     async def delete_suppression(self, request: web.Request) -> web.Response:
-        """The address is used again, also where it was found to be invalid."""
+        """Delete suppressions: the address is used again, even if it was found to be invalid."""
         tenant, channel, value = await self._read_address(request, "manage")
         if not await self._store.writer.run(
             lambda connection: wishes.delete_suppressions(connection, tenant, channel, value)

@@ -1,1 +1,1 @@
-"""The channels: how a delivery leaves, one folder for each."""
+"""The channels, which send deliveries: one folder for each."""

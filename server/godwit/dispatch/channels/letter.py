@@ -1,4 +1,4 @@
-"""What all deliveries of a notification share: read once, remembered for a while."""
+"""The part that all deliveries of a notification share: read once and cached."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ REMEMBERED_BYTES_MAX = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A notification, as its channels see it. `content` is JSON."""
+    """A notification in the form for channels. `content` is JSON."""
 
     notification: str
     accepted_ms: int
     content: bytes
     email: bytes = b""
-    """JSON of what an e-mail has of its own: subject, text, html; empty: nothing."""
+    """The e-mail parts as JSON: subject, text, html; empty if there are none."""
     category: str = ""
     is_required: bool = False
-    """Its category cannot be unsubscribed from."""
+    """Whether receivers cannot unsubscribe from its category."""
 
 
 ReadLetter = Callable[[int, str, int], Awaitable[Letter | None]]
-"""Reads a notification's letter in a locale, or with a receiver's number as it was rendered for them."""
+"""Reads a notification's letter in a locale, or with a receiver's number as it was rendered for that receiver."""
 
 
 class Letters:
-    """The letters of the notifications that are being sent."""
+    """Cached letters of notifications that are being sent."""
 
     def __init__(self, read: ReadLetter) -> None:
         self._read = read
@@ -39,7 +39,7 @@ class Letters:
         self.remembered_bytes = 0
 
     async def find(self, shipment: Shipment) -> Letter | None:
-        """The letter of a shipment, in its locale or the receiver's own; None where the notification was deleted."""
+        """The letter of a shipment, in its locale or the receiver's own; None if the notification was deleted."""
         target = shipment.target
         wanted = shipment.key.nid, target.locale, target.rid if target.is_personal else 0
         known = self._remembered.get(wanted)

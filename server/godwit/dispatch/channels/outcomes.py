@@ -1,6 +1,7 @@
-"""From the class of a result to the outcome of the attempt, the same for every channel that tries again.
+"""Converts the class of a result to the outcome of the attempt, for all channels that retry.
 
-Pure. A temporary failure, a doubt and what was throttled are tried again until the notification expires; the others end the delivery.
+Pure. Temporary failures, unknown results and throttled attempts are retried until the notification expires; the others
+end the delivery.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from ..pure.retry import retry_at
 
 RETRY_AFTER_MS_MAX = 86_400_000
 THROTTLE_MS = 5_000
-"""How long a host waits that asked for it without saying how long."""
+"""How long to send nothing to a host that asked to wait without naming a time."""
 THROTTLE_MS_MAX = 300_000
-"""The longest pause of a host: after it one delivery asks again, whatever was asked for another."""
+"""The longest pause of a host; then one delivery tries again, even if the host asked for a longer pause."""
 
 
 def make_outcome(
     shipment: Shipment, result: Result, detail: str, now_ms: int, chance: float, after_ms: int = 0
 ) -> Outcome:
-    """The outcome of the attempt, with the time of the next where there is one."""
+    """The outcome of the attempt, with the time of the next, if there is one."""
     key, attempt = shipment.key, shipment.attempt
     if result is Result.OK:
         return Outcome(key, attempt, State.SENT, ref=detail)
@@ -38,7 +39,7 @@ def make_outcome(
 def make_waiting(
     shipment: Shipment, result: Result, detail: str, now_ms: int, chance: float, after_ms: int = 0
 ) -> Outcome:
-    """Not an attempt: its time comes again without a step of the schedule, as long as it has not expired."""
+    """A throttled send does not count as an attempt: it is retried without a step of the schedule, until it expires."""
     key, attempt, reason = shipment.key, shipment.attempt, str(result)
     wait_ms = min(after_ms or THROTTLE_MS, RETRY_AFTER_MS_MAX)
     due_ms = now_ms + wait_ms + int(min(wait_ms, THROTTLE_MS) * chance)

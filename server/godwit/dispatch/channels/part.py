@@ -1,4 +1,4 @@
-"""A channel as a role: its worker, its sender, and their order at the end."""
+"""A channel as a role: its worker, its sender, and the order in which they end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ClosingSender(Sender, Protocol):
 
 
 class ChannelPart:
-    """Made in the event loop it runs in."""
+    """One channel. Create it in the event loop that runs it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ChannelPart:
         self._claiming: list[asyncio.Task[None]] = []
 
     def start(self, keep: Callable[[str, Callable[[], Awaitable[None]]], Awaitable[None]]) -> None:
-        """Begins to work. `keep` starts a task again that failed."""
+        """Start working. `keep` restarts a task that failed."""
         loop = asyncio.get_running_loop()
         channel = self._channel
         dispatcher, hints, sweep_s = self._dispatcher, self._hints, self._sweep_s
@@ -62,11 +62,11 @@ class ChannelPart:
         self._dispatcher.resize(slots)
 
     def look_for_due(self) -> None:
-        """Something became due: the sweep comes now."""
+        """Deliveries became due: look for them now."""
         self._due.set()
 
     async def stop(self) -> None:
-        """Starts nothing more, finishes what is in flight, and stores its outcomes."""
+        """Start nothing more, finish running sends, and store their outcomes."""
         for task in self._claiming:
             task.cancel()
         await asyncio.gather(*self._claiming, return_exceptions=True)

@@ -1,1 +1,1 @@
-"""Templates: Liquid in a child process with limits, and what is rendered from it."""
+"""Templates: Liquid in a child process with limits, and the content rendered from it."""

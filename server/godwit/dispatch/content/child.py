@@ -1,7 +1,7 @@
-"""The child that renders Liquid: a program of its own, with little memory, that the parent kills when it takes too long.
+"""The child that renders Liquid: a separate program with little memory, which the parent kills after a timeout.
 
-Reads one JSON object a line and answers each with one. Tenants write templates, and Liquid's own limits do not hold them: a filter can
-allocate without end.
+It reads one JSON object on each line and answers each with one. Tenants write templates, and Liquid's own limits are not
+enough: a filter can allocate without bound.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MEMORY_BYTES = 512 * 1024 * 1024
 OUTPUT_BYTES_MAX = 262_144
 LOOPS_MAX = 10_000
 SLICE_S = 0.1
-"""CPU time after which no more receivers are rendered for one request: others wait for their turn."""
+"""CPU time after which no more receivers are rendered in one request, because other requests wait."""
 SLICE_BYTES = 4 * 1024 * 1024
-"""Bytes of texts after which an answer takes no more: a line with one more receiver is still shorter than the parent takes."""
+"""Bytes of texts after which an answer ends: with one more receiver it is still shorter than the parent's limit."""
 FAILURES = (LiquidError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
-"""What a template may raise."""
+"""The exceptions that a template may raise."""
 
 Environment.output_stream_limit = OUTPUT_BYTES_MAX  # this process has no other use for it
 Environment.loop_iteration_limit = LOOPS_MAX
@@ -33,14 +33,14 @@ Environment.context_depth_limit = 20
 
 
 def make_environment(*, escapes: bool) -> Environment:
-    """Strict: a variable that is not there is an error, unless `default` replaces it. There is no loader: nothing is included."""
+    """Strict: an undefined variable is an error, unless `default` replaces it. There is no loader, so nothing can be included."""
     environment = Environment(undefined=StrictDefaultUndefined, autoescape=escapes)
     environment.add_filter("json", lambda value: json.dumps(value, ensure_ascii=False))
     return environment
 
 
 def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> dict[str, Any]:
-    """Renders or analyzes each source of a request."""
+    """Render or analyze each source of a request."""
     if request["kind"] == "receivers":
         return {"results": render_receivers(request, environments)}
     results: list[Any] = []
@@ -60,7 +60,7 @@ def answer(request: dict[str, Any], environments: dict[bool, Environment]) -> di
 
 
 def render_receivers(request: dict[str, Any], environments: dict[bool, Environment]) -> list[dict[str, Any]]:
-    """The texts of the first receivers, as many as a slice of time allows: at least one. An error is one receiver's."""
+    """The texts of the first receivers, as many as fit into a slice of time, at least one. An error concerns one receiver."""
     results: list[dict[str, Any]] = []
     parsed: dict[str, list[BoundTemplate]] = {}
     end_s, size = time.process_time() + SLICE_S, 0
@@ -80,14 +80,13 @@ def render_receivers(request: dict[str, Any], environments: dict[bool, Environme
 
 
 def describe(error: Exception) -> str:
-    """What is wrong with a template, or with what it is rendered with."""
+    """What is wrong with a template or its data."""
     return f"{error!s:.300}" or type(error).__name__
 
 
 def analyze(template: BoundTemplate) -> dict[str, Any]:
-    """The names that a template needs: those that `default` replaces wherever they stand are not among them.
-
-    `receiver` always is: a template with it is rendered for each receiver.
+    """The names that a template needs, without those that `default` replaces everywhere. `receiver` is always included: a
+    template that uses it is rendered for each receiver.
     """
     found = template.analyze()
     if unknown := sorted(set(found.filters) - set(template.env.filters)):
@@ -102,7 +101,7 @@ def analyze(template: BoundTemplate) -> dict[str, Any]:
 
 
 def list_defaulted(node: Any) -> Iterator[int]:
-    """Where the values stand that `default` is the first filter of."""
+    """The places of values whose first filter is `default`."""
     for expression in node.expressions():
         filters = expression.filters if isinstance(expression, FilteredExpression) else None
         if filters and filters[0].name == "default":
@@ -112,7 +111,7 @@ def list_defaulted(node: Any) -> Iterator[int]:
 
 
 def compile_mjml(text: str) -> dict[str, str]:
-    """The HTML of an MJML document, which may include no other."""
+    """The HTML of an MJML document, which must not include another."""
     import mrml
 
     try:

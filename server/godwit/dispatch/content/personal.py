@@ -1,7 +1,8 @@
 """Content that is rendered for each receiver: a template that names `receiver`.
 
-A notification keeps the parts it was accepted with. They are rendered a page of receivers at a time, before any channel has work: what
-does not render fails that receiver's deliveries and nobody else's. Where an application gives `data.receiver`, that is what it names.
+A notification keeps the parts it was accepted with. They are rendered for a page of receivers at a time, before the
+channels start. If rendering fails, only that receiver's deliveries fail. If the application passes `data.receiver`, that
+is used instead.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ INTERRUPTIONS_MAX = 2
 PAGE_BYTES = 8 * 1024 * 1024
 """Rendered bytes after which a page ends early."""
 BUDGET_S = 1.0
-"""How long one page is rendered: then it ends early, and other tenants have their turn."""
+"""How long one page is rendered before it ends early, so that other tenants get their turn."""
 
 
 class Form(Struct, omit_defaults=True):
-    """What the texts of each receiver are made of."""
+    """The parts from which each receiver's texts are rendered."""
 
     locales: dict[str, Parts]
     data: dict[str, Any] = {}
 
 
 class Filled(NamedTuple):
-    """What a notification's template comes to: one content for each locale, or a form for content of each receiver."""
+    """The result of a notification's template: one content for each locale, or a form for content of each receiver."""
 
     rendered: Sequence[Rendered] = ()
     form: Form | None = None
     actions: Sequence[Any] = ()
-    """Stored once beside the form."""
+    """Stored once, in addition to the form."""
 
 
 NOTHING = Filled()
-"""Of content without a template."""
+"""The channels' overrides, for content without a template."""
 
 
 def is_personal(variables: Collection[str], data: Mapping[str, Any]) -> bool:
@@ -54,7 +55,7 @@ def is_personal(variables: Collection[str], data: Mapping[str, Any]) -> bool:
 
 
 def name_receiver(name: str, attributes: bytes) -> dict[str, Any]:
-    """What `receiver` has in a template: its id, locale, zone and attributes."""
+    """The value of `receiver` in a template: id, locale, zone and attributes."""
     known = msgspec.json.decode(attributes, type=dict[str, Any]) if attributes else {}
     shown = {key: known[key] for key in ("locale", "zone") if known.get(key)}
     return {"id": name, **shown, "attributes": known.get("attributes") or {}}
@@ -63,7 +64,7 @@ def name_receiver(name: str, attributes: bytes) -> dict[str, Any]:
 async def render_people(
     renderer: Renderer, form: Form, people: Sequence[Person], budget_s: float = BUDGET_S
 ) -> list[Personal]:
-    """The content of the first people, as many as the time allows: at least one. Raises RendererMissing."""
+    """Render the content of the first receivers, as many as the time allows, at least one. Raises RendererMissing."""
     paths = {locale: [path for path, _ in list_sources(parts)] for locale, parts in form.locales.items()}
     sources: dict[str, list[Source]] = {
         locale: [source for _, source in list_sources(parts)] for locale, parts in form.locales.items()

@@ -1,6 +1,7 @@
 """Renders Liquid in a child process that is killed when it takes too long or too much memory.
 
-Owns the child. One request at a time, so a killed child fails its own request only; the next one gets a fresh child.
+Owns the child. It processes one request at a time, so a killed child fails only that request; the next one gets a new
+child.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..codes import DispatchCode
 from ..errors import RenderInterrupted, RequestRefused
 
 RENDER_S = 0.25
-"""CPU time of the child for each text: on a busy machine a good template is not refused."""
+"""CPU time of the child for each text. CPU time, so that a busy machine does not fail a good template."""
 START_S = 20.0
 SLICE_S = 0.1
 """CPU time after which the child ends a page of receivers early."""
@@ -43,18 +44,18 @@ class RenderFailed(RequestRefused):
 
 
 class RendererMissing(RenderInterrupted):
-    """There is no process to render in: nothing is said about the template."""
+    """There is no process to render in; the template may be right."""
 
 
 class Renderer:
-    """Starts its child when it is first needed. One event loop's."""
+    """Starts its child at the first use. For one event loop."""
 
     def __init__(self) -> None:
         self._child: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
     async def render(self, sources: Sequence[Source], data: Mapping[str, Any]) -> list[str]:
-        """The texts; raises RenderFailed, or RenderInterrupted where another try may succeed."""
+        """Render texts. Raises RenderFailed, or RenderInterrupted if another try may succeed."""
         results = await self._ask("render", sources, data)
         return [_take(result, "text") for result in results]
 
@@ -64,9 +65,8 @@ class Renderer:
         data: Mapping[str, Any],
         receivers: Sequence[tuple[str, Mapping[str, Any]]],
     ) -> list[list[str] | str]:
-        """The texts of the first receivers, each given as locale and names; a string says why there are none.
-
-        They are as many as fit into a slice of time, at least one. Raises RenderInterrupted.
+        """Render the texts of the first receivers, each given as locale and names; a string in the result is an error. At
+        least one, and as many as fit into a slice of time. Raises RenderInterrupted.
         """
         packed = {locale: [source._asdict() for source in parts] for locale, parts in sources.items()}
         request = {"kind": "receivers", "sources": packed, "data": data, "receivers": receivers}
@@ -74,7 +74,7 @@ class Renderer:
         return [result["error"] if "error" in result else result["texts"] for result in results]
 
     async def list_variables(self, sources: Sequence[Source]) -> list[str]:
-        """The names that the sources need; raises RenderFailed where one is not Liquid."""
+        """The names that the sources need; raises RenderFailed if one is not valid Liquid."""
         results = await self._ask("analyze", sources, {})
         return sorted({name for result in results for name in _take(result, "variables")})
 
@@ -113,7 +113,9 @@ class Renderer:
     async def _exchange(
         self, child: asyncio.subprocess.Process, request: dict[str, Any], timeout_s: float
     ) -> list[dict[str, Any]]:
-        """`timeout_s` is of the child's CPU time; the clock's is twenty times as much, at most `START_S` where that is more."""
+        """Send a request and read its answer. `timeout_s` limits the child's CPU time; the wall clock's limit is twenty
+        times as long, or `START_S` if that is more.
+        """
         assert child.stdin is not None and child.stdout is not None
         began_s = _read_cpu_s(child.pid)
         async with asyncio.timeout(max(timeout_s, min(20 * timeout_s, START_S))):
@@ -164,7 +166,7 @@ class Renderer:
 
 
 def _read_cpu_s(pid: int) -> float:
-    """The CPU time that a process has used; nothing where it has ended."""
+    """The CPU time that a process has used; None if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
     except OSError:

@@ -1,8 +1,8 @@
 """Templates: their parts by locale, what is rendered from them, and which locale a receiver gets.
 
-Parts are rendered once for each locale when a notification is accepted, so a template that does not render is refused there, and a send to
-a million receivers renders a few times. A template that names `receiver` is rendered for each receiver (personal.py). `es-MX` falls back
-to `es`, and that to `default`.
+Parts are rendered once for each locale when a notification is accepted. A template that does not render is refused then,
+and a notification to a million receivers needs few renderings. A template that names `receiver` is rendered for each
+receiver (personal.py). `es-MX` falls back to `es`, and that to `default`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERAL = ("title", "body", "url", "icon")
 
 
 class EmailPart(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What an e-mail has of its own. Values in `html` are escaped. `mjml` becomes `html` when the template is stored."""
+    """The parts of an e-mail. Values in `html` are escaped. `mjml` is converted to `html` when the template is stored."""
 
     subject: Part | None = None
     text: Part | None = None
@@ -44,7 +44,7 @@ class Parts(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Rendered(Struct, frozen=True):
-    """Content in one locale: what every channel has, and what e-mail has of its own. Both JSON."""
+    """Content in one locale: the common part, and the part for e-mail. Both JSON."""
 
     locale: str
     content: bytes
@@ -61,7 +61,7 @@ def list_sources(parts: Parts) -> list[tuple[str, Source]]:
 
 
 async def list_variables(renderer: Renderer, locales: Mapping[str, Parts]) -> list[str]:
-    """The names that a notification's `data` must have; raises RequestRefused for a text that is not Liquid."""
+    """The names that a notification's `data` must have; raises RequestRefused for a text that is not valid Liquid."""
     names: set[str] = set()
     for locale, parts in locales.items():
         for path, source in list_sources(parts):
@@ -74,7 +74,7 @@ async def list_variables(renderer: Renderer, locales: Mapping[str, Parts]) -> li
 
 
 async def compile_mjml(renderer: Renderer, locales: Mapping[str, Parts]) -> dict[str, Parts]:
-    """The locales with HTML made of their MJML; raises RequestRefused where that is not possible."""
+    """The locales with the HTML of their MJML; raises RequestRefused if it cannot be converted."""
     compiled = dict(locales)
     for locale, parts in locales.items():
         if parts.email is None or parts.email.mjml is None:
@@ -95,7 +95,7 @@ async def compile_mjml(renderer: Renderer, locales: Mapping[str, Parts]) -> dict
 
 
 def show_source(locales: Mapping[str, Parts]) -> dict[str, Parts]:
-    """The locales as they were stored by the tenant: without HTML that was made of MJML."""
+    """The locales as the tenant stored them: without HTML that was made from MJML."""
     return {
         locale: msgspec.structs.replace(parts, email=msgspec.structs.replace(parts.email, html=None))
         if parts.email is not None and parts.email.mjml is not None
@@ -105,7 +105,7 @@ def show_source(locales: Mapping[str, Parts]) -> dict[str, Parts]:
 
 
 def strip_mjml(locales: Mapping[str, Parts]) -> dict[str, Parts]:
-    """The locales without MJML: the HTML that was made of it stays."""
+    """The locales without MJML; its HTML stays."""
     return {
         locale: parts
         if parts.email is None
@@ -117,7 +117,7 @@ def strip_mjml(locales: Mapping[str, Parts]) -> dict[str, Parts]:
 async def render_locales(
     renderer: Renderer, locales: Mapping[str, Parts], variables: Collection[str], data: Mapping[str, Any]
 ) -> list[Rendered]:
-    """Every locale, the default first; raises RequestRefused where data lacks a variable or a part does not render."""
+    """Render every locale, the default first; raises RequestRefused if data lacks a variable or a part does not render."""
     check_data(variables, data)
     rendered = []
     for locale in order_locales(locales):
@@ -128,7 +128,7 @@ async def render_locales(
 
 
 def check_data(variables: Collection[str], data: Mapping[str, Any]) -> None:
-    """Raises RequestRefused where data lacks a name."""
+    """Raises RequestRefused if data lacks a name."""
     lacking = [name for name in variables if name not in data]
     if lacking:
         detail = f"data lacks {', '.join(lacking)}, which the template needs"
@@ -136,12 +136,12 @@ def check_data(variables: Collection[str], data: Mapping[str, Any]) -> None:
 
 
 def order_locales(locales: Collection[str]) -> list[str]:
-    """The default first."""
+    """The locales, the default first."""
     return sorted(locales, key=lambda name: (name != DEFAULT, name))
 
 
 def assemble(locale: str, paths: Sequence[str], texts: Sequence[str], data: Mapping[str, Any]) -> Rendered:
-    """Content of the texts of a locale."""
+    """Content from the texts of a locale."""
     by_path = dict(zip(paths, texts, strict=True))
     content: dict[str, Any] = {name: by_path[name] for name in GENERAL if name in by_path}
     content |= {"data": dict(data)} if data else {}

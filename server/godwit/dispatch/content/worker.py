@@ -1,7 +1,7 @@
-"""Renders the content of receivers before the channels have work: pages of the jobs of templates that name their receiver.
+"""Renders content for each receiver before the channels start: pages of the jobs of templates that use `receiver`.
 
-Stateless: a page is stored with the job's cursor, and one that a crash interrupts is rendered again. Tenants take turns, and a page ends
-when its time is over.
+Stateless: a page is stored with the job's cursor, and a page that a crash interrupts is rendered again. Tenants take
+turns, and a page has a time limit.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class TemplateWorker:
         limits: DispatchLimits,
         now_ms: Callable[[], int],
     ) -> None:
-        """`on_work` is called with a tenant whose channels have work now."""
+        """`on_work` is called with a tenant whose channels now have work."""
         self._store, self._renderer, self._channels, self._on_work = store, renderer, channels, on_work
         self._limits, self._now_ms = limits, now_ms
         self._is_again, self._again_after = True, 0
         self.wakeups = WakeUps()
 
     async def close(self) -> None:
-        """Ends the process that renders."""
+        """End the process that renders."""
         await self._renderer.close()
 
     def look_again(self) -> None:
-        """There may be content to render once more, or a job was resumed."""
+        """Look for content to render again, or for a resumed job."""
         self._is_again = True
         self.wakeups.add("")
 
     async def run(self) -> None:
-        """Works on what there is; looks at least every `sweep_ms` for what no wake-up names."""
+        """Process jobs; looks at least every `sweep_ms`, in case a wake-up was lost."""
         swept_s = 0.0
         while True:
             if time.monotonic() >= swept_s + self._limits.sweep_ms / 1_000:
@@ -67,7 +67,7 @@ class TemplateWorker:
                 await self.wakeups.wait(self._limits.sweep_ms / 1_000)
 
     async def _work_page(self, tenant: str) -> bool:
-        """Renders and stores one page of a job; whether there was one."""
+        """Render and store one page of a job. Returns whether there was one."""
         now_ms, lease_ms = self._now_ms(), self._limits.lease_ms
         job = await self._store.writer.run(
             lambda connection: claim_job(connection, TEMPLATE, tenant, now_ms, lease_ms), bulk=True
@@ -86,7 +86,7 @@ class TemplateWorker:
         return True
 
     async def _render_again(self) -> bool:
-        """Renders content of the next notification once more that failed, if that is asked for; whether there was any."""
+        """Render failed content of the next notification again, if requested. Returns whether there was any."""
         if not self._is_again:
             return False
         limit, after = self._limits.page_receivers_max, self._again_after

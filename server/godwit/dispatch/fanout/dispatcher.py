@@ -1,8 +1,8 @@
 """One channel's worker: claims pages and due deliveries, sends, and settles outcomes.
 
-Stateless: a crash loses nothing, because the store has the intent before anything is sent. The three steps are called by `run.py` in a
-loop, and by the property test in any order. Invariant: a shipment is sent only while its lease holds, after the store marked it as
-sending, and never twice under the same attempt.
+Stateless: a crash loses nothing, because an intent is stored before anything is sent. `run.py` calls the three steps in a
+loop, and the property test in any order. Invariant: a shipment is sent only while its lease holds, after the store marked
+it as sending, and never twice under the same attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..stores.ports import FanoutStore, Sender
 from .lanes import Group, Held, Lanes
 
 DUE_PAGES_MAX = 20
-"""Pages of due deliveries that are held in memory at once."""
+"""How many pages of due deliveries are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything waits, is in flight, or is not settled."""
+        """Whether anything waits, is being sent, or is not stored yet."""
         return bool(len(self._waiting) or self._in_flight or self._outcomes or self._put_off)
 
     def resize(self, slots: int) -> None:
@@ -76,7 +76,7 @@ class Dispatcher:
         self.stirred.set()
 
     def has_room(self, tenant: str) -> bool:
-        """Whether a page more of this tenant fits into memory."""
+        """Whether another page of this tenant fits into memory."""
         return self._waiting.count(tenant) < self._pace.page_receivers
 
     @property
@@ -85,15 +85,15 @@ class Dispatcher:
         return len(self._waiting) < DUE_PAGES_MAX * self._pace.due_limit
 
     async def list_due_tenants(self) -> list[str]:
-        """The tenants with a job that nobody works on."""
+        """The tenants with a job that no worker has claimed."""
         return await self._store.list_due_tenants(self.channel, self._clocks.now_ms())
 
     def has_urgent_room(self, tenant: str) -> bool:
-        """Whether a page of high priority fits: it goes before what waits."""
+        """Whether a page of high priority fits; it is sent before others."""
         return self._waiting.count(tenant) < 2 * self._pace.page_receivers
 
     async def work_page(self, tenant: str | None, priority_max: Priority = Priority.BULK) -> str | None:
-        """Claims a job and commits one page of it; whose it was, None where there was none."""
+        """Claim a job and store one page of it. Returns its tenant; None if there was no job."""
         began_ms, lease_ms = self._clocks.mono_ms(), self._pace.lease_ms
         job = await self._store.claim_job(self.channel, tenant, self._clocks.now_ms(), lease_ms, priority_max)
         if job is None:
@@ -106,7 +106,7 @@ class Dispatcher:
         return job.tenant
 
     async def take_due(self) -> int:
-        """Claims deliveries that are due; how many."""
+        """Claim due deliveries; returns their number."""
         lease_end_ms = self._clocks.mono_ms() + self._pace.lease_ms
         own = {*self._waiting.keys(), *self._in_flight, *(outcome.key for outcome in self._outcomes)}
         now_ms = self._clocks.now_ms()
@@ -118,7 +118,7 @@ class Dispatcher:
         return len(found)
 
     async def tick(self) -> None:
-        """One transaction: outcomes, leases of what is in flight, and the sends that start next."""
+        """One transaction: stores outcomes, renews leases of running sends, and marks the sends that start next."""
         self.stirred.clear()
         outcomes, starts = list(self._outcomes), self._choose_starts()
         mono_ms = self._clocks.mono_ms()
@@ -145,7 +145,7 @@ class Dispatcher:
             self._start(Held(shipment, lease_end_ms))
 
     async def stop(self) -> None:
-        """Finishes what is in flight and stores its outcomes; nothing new starts. Nobody else may call `tick` any more."""
+        """Finish running sends and store their outcomes; nothing new starts. Nobody may call `tick` afterwards."""
         self._waiting.clear()
         while self.tasks:
             await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +153,7 @@ class Dispatcher:
         await self.tick()
 
     def begin_stop(self) -> None:
-        """Lets go of what waits; `keep_ticking` returns after the tick it is in."""
+        """Drop waiting deliveries; `keep_ticking` returns after its current tick."""
         self.is_stopping = True
         self._waiting.clear()
         self.stirred.set()
@@ -181,7 +181,7 @@ class Dispatcher:
         self.stirred.set()
 
     def _hold(self, held: Held) -> None:
-        """Waits for its turn here, or in the store while its host rests."""
+        """Queue shipments here, or put them off in the store while their host rests."""
         if until_ms := self._waiting.rests_until(held.shipment, self._clocks.mono_ms()):
             self._put_off.append(self._make_put_off(held, until_ms))
         else:
@@ -193,7 +193,7 @@ class Dispatcher:
         return PutOff(shipment.key, shipment.attempt, due_ms)
 
     def _note_pace(self, shipment: Shipment, outcomes: list[Outcome]) -> None:
-        """What the outcomes say about the host: it asked to wait, or takes what it gets."""
+        """Adjust the lanes' pace by the outcomes: a host that asked to wait, or that accepts sends."""
         mono_ms = self._clocks.mono_ms()
         for outcome in outcomes:
             if outcome.throttle_ms and not outcome.spares_host:
@@ -225,7 +225,7 @@ class Dispatcher:
         self.stirred.set()
 
     async def _try_send(self, shipment: Shipment) -> list[Outcome]:
-        """A sender that raises has broken its word: what it did is in doubt, and is tried again after a lease."""
+        """Call the sender. If it raises, which it must not, the result is unknown, and is retried after a lease."""
         try:
             return list(await self._sender.send([shipment]))
         except Exception as error:

@@ -1,7 +1,7 @@
-"""The inbox channel's worker: pages of a job become items of inboxes, and what was appended is announced.
+"""The inbox channel's worker: appends pages of a job to inboxes, and announces the new items.
 
-An append is exact by its key, so there is no intent and nothing is in doubt. Announcing is a hint: a client that misses one sees
-that a SEQ is missing and fetches it.
+An append happens exactly once by its key, so there is no intent and no unknown result. An announcement is a hint: a
+client that misses one finds that a SEQ is missing and fetches it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class InboxWorker:
         self._page_receivers, self._lease_ms, self._now_ms = page_receivers, lease_ms, now_ms
 
     async def work_page(self, tenant: str | None) -> bool:
-        """Commits a page of a job, or of several jobs where they are small; whether there were any."""
+        """Store a page of a job, or of several small jobs. Returns whether there were any."""
         count, items = await self._store.append_pages(tenant, self._now_ms(), self._lease_ms, self._page_receivers)
         if items:
             self._announce(items)
         return count > 0
 
     async def work_due(self) -> bool:
-        """Appends deferred items that are due; whether there were any."""
+        """Append deferred items that are due. Returns whether there were any."""
         count, items = await self._store.append_due(self._now_ms(), self._page_receivers)
         if items:
             self._announce(items)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from ..model import DeliveryKey, Priority, Shipment
 
 THROTTLED_MAX = 10_000
-"""Lanes whose throttling is remembered."""
+"""How many throttled lanes are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A shipment and the end of this worker's right to send it, by its own clock."""
+    """A shipment and the end of this worker's lease, by its own clock."""
 
     shipment: Shipment
     lease_end_ms: int
@@ -28,7 +28,7 @@ class Held:
 
 @dataclass(slots=True)
 class Throttle:
-    """A lane whose host asked to wait: until when, and how many sends it may have in flight afterwards."""
+    """A lane whose host asked to wait: until when, and how many sends may run afterwards."""
 
     until_ms: int
     sends_max: int = 1
@@ -39,7 +39,7 @@ Group = tuple[Hashable, int]
 
 
 class Lanes:
-    """Lanes in the order in which they are served next."""
+    """The lanes in the order in which they are served next."""
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class Lanes:
         return sum(self._tenants.values())
 
     def count(self, tenant: str) -> int:
-        """How many of a tenant's shipments wait."""
+        """The number of a tenant's waiting shipments."""
         return self._tenants.get(tenant, 0)
 
     def keys(self) -> Iterator[DeliveryKey]:
-        """All deliveries that wait."""
+        """The keys of all waiting deliveries."""
         return (held.shipment.key for lane in self._waiting.values() for held in lane)
 
     def add(self, held: Held) -> None:
-        """At the end of its lane; one of high priority at the beginning."""
+        """Add a shipment at the end of its lane, or at the beginning for high priority."""
         waiting = self._waiting.setdefault(self._lane_of(held.shipment), deque())
         waiting.appendleft(held) if held.shipment.priority is Priority.HIGH else waiting.append(held)
         self._change(held.shipment.tenant, 1)
 
     def take(self) -> Held | None:
-        """The next that may start: it has a slot until `end`, and its lane goes to the end of the turn."""
+        """The next shipment that may start. It keeps its slot until `end`, and its lane goes to the end of the line."""
         all_lanes_max = self._alone_max if len(self._waiting) == 1 else self._per_lane_max
         for lane, waiting in self._waiting.items():
             throttle = self._throttled.get(lane)
@@ -101,7 +101,7 @@ class Lanes:
         return None
 
     def end(self, shipment: Shipment) -> None:
-        """It is no longer in flight: its slot is free."""
+        """A send has ended: its slot is free."""
         lane = self._lane_of(shipment)
         self._in_flight[lane] -= 1
         if not self._in_flight[lane]:
@@ -115,7 +115,7 @@ class Lanes:
                 del self._in_group[group]
 
     def throttle(self, shipment: Shipment, until_ms: int) -> list[Held]:
-        """The lane of a shipment rests until then; what waited in it, which the store brings back at its time."""
+        """The lane of a shipment rests until then. Returns its waiting shipments, which the store makes due at that time."""
         lane = self._lane_of(shipment)
         before = self._throttled.pop(lane, None)
         self._throttled[lane] = Throttle(max(until_ms, 0 if before is None else before.until_ms))
@@ -132,7 +132,7 @@ class Lanes:
         return 0 if throttle is None or throttle.until_ms <= now_ms else throttle.until_ms
 
     def note_success(self, shipment: Shipment, now_ms: int) -> None:
-        """A lane that was throttled may do twice as much, up to what others may."""
+        """A send of a throttled lane succeeded: the lane may run twice as many, up to the normal limit."""
         lane = self._lane_of(shipment)
         throttle = self._throttled.get(lane)
         if throttle is None or throttle.until_ms > now_ms:
@@ -142,7 +142,7 @@ class Lanes:
             del self._throttled[lane]
 
     def clear(self) -> None:
-        """Lets go of all that waits: the store brings it back when its lease ends."""
+        """Drop all waiting shipments; the store makes them due when their leases end."""
         self._waiting.clear()
         self._tenants.clear()
 

@@ -1,4 +1,4 @@
-"""The loop of one channel's worker: pages while there is room, due deliveries at each sweep, and a tick when something changed."""
+"""The loop of one channel's worker: pages while there is room, due deliveries at each sweep, and a tick after changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TICK_S = 0.1
 
 
 class Hints(Protocol):
-    """Wake-ups, as this loop needs them."""
+    """The wake-ups that this loop needs."""
 
     def add(self, tenant: str) -> None: ...
 
@@ -24,7 +24,7 @@ class Hints(Protocol):
 
 
 async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> None:
-    """Works on the pages of woken tenants, in turn; asks the store who has work at each sweep."""
+    """Process pages of woken tenants, in turn; asks the store at each sweep which tenants have work."""
     passed_over = 0
     while True:
         tenant = hints.take()
@@ -47,7 +47,7 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
 
 
 async def take_due(dispatcher: Dispatcher, stirred: asyncio.Event, sweep_s: float) -> None:
-    """Claims what is due at each sweep, or when `stirred` is set, as long as it finds any."""
+    """Claim due deliveries at each sweep, or when `stirred` is set, until there are none."""
     while True:
         if not dispatcher.has_due_room:
             await asyncio.sleep(TICK_S)
@@ -58,7 +58,7 @@ async def take_due(dispatcher: Dispatcher, stirred: asyncio.Event, sweep_s: floa
 
 
 async def keep_ticking(dispatcher: Dispatcher) -> None:
-    """A tick when something changed, and every `TICK_S` while anything is in flight. Ends after `begin_stop`, never within a tick."""
+    """Tick after changes, and every `TICK_S` while sends are running. Ends after `begin_stop`, never within a tick."""
     while not dispatcher.is_stopping:
         if dispatcher.is_busy:
             await hold(dispatcher.stirred, TICK_S)

@@ -1,1 +1,1 @@
-"""What became of notifications, on its way out: the event feed, event webhooks, and live counts on the node."""
+"""Reports of deliveries: the event feed, event webhooks, and live counts on the node."""

@@ -1,4 +1,4 @@
-"""When an event webhook that fails is tried again, and when it is given up. Pure."""
+"""When a failing event webhook is retried, and when it is disabled. Pure."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def next_probe_ms(now_ms: int, failures: int, chance: float, after_ms: int = 0) 
 
 
 def is_given_up(now_ms: int, failing_since_ms: int) -> bool:
-    """Whether an endpoint failed for so long that it is disabled."""
+    """Whether an endpoint has failed for so long that it must be disabled."""
     return now_ms - failing_since_ms >= GIVE_UP_MS

@@ -1,6 +1,8 @@
-"""Writes events to the journal stream `feedback`: a cursor over all tenants' events, which moves after the rows are on the disk.
+"""Writes events to the journal table `feedback`: a cursor over all tenants' events, which advances after the rows are on the
+disk.
 
-A crash between the two writes some rows twice; their field `event` says so. Bounded: one batch is in memory at a time.
+A crash between the two writes some rows twice; their field `event` identifies them. Bounded: one batch is in memory at a
+time.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ STOP_S = 5.0
 
 
 class FeedbackStore(Protocol):
-    """What this role needs of the store."""
+    """The methods of the store that this role needs."""
 
     async def read_written(self) -> int:
         """The number of the last event whose rows are in the journal."""
@@ -32,7 +34,7 @@ class FeedbackStore(Protocol):
 
 
 class Journal(Protocol):
-    """What this role needs of the journal."""
+    """The methods of the journal that this role needs."""
 
     def write(self, rows: Sequence[FeedbackRow]) -> None:
         """Returns when the rows are on the disk; raises JournalFailed."""
@@ -42,7 +44,7 @@ class Journal(Protocol):
 
 
 class FeedbackWriter:
-    """Runs until it is cancelled; `stir` says that there are events. Owns the journal, and closes it."""
+    """Runs until it is cancelled; call `stir` when there are events. Owns the journal, and closes it."""
 
     def __init__(self, store: FeedbackStore, journal: Journal, sweep_s: float) -> None:
         self._store, self._journal, self._sweep_s = store, journal, sweep_s
@@ -54,7 +56,7 @@ class FeedbackWriter:
         self._stirred.set()
 
     async def run(self) -> None:
-        """Writes what is new. Raises JournalFailed while the disk does not take rows: it is started again."""
+        """Write new events. Raises JournalFailed while the disk refuses rows; the role is then restarted."""
         written = await self._store.read_written()
         while True:
             self._stirred.clear()
@@ -67,9 +69,8 @@ class FeedbackWriter:
             written = last
 
     async def stop(self) -> None:
-        """Writes what was committed meanwhile and closes the journal; after `run` was cancelled.
-
-        After `STOP_S` it begins no more batches: the next start writes the rest.
+        """Write events committed meanwhile and close the journal, after `run` was cancelled. After `STOP_S` no more batches
+        begin; the next start writes the rest.
         """
         if self._batch is not None:
             await asyncio.gather(self._batch, return_exceptions=True)

@@ -1,8 +1,8 @@
 """Event webhooks: each is a cursor over its tenant's events, sent in order, one at a time.
 
-While an endpoint is down one probe goes out at a time, and after its recovery events follow from where it stood: there is no storm.
-An event is sent again with the same `webhook-id` if a crash comes between its 2xx and the cursor. One that is rejected for good becomes
-a dead letter and is passed over.
+While an endpoint is down, one probe is sent at a time. After its recovery, events continue from its cursor, one after the
+other. If a crash happens between a 2xx and the cursor's update, the event is sent again with the same `webhook-id`. An
+event that is rejected for good becomes a dead letter and is skipped.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ BATCH_EVENTS = 50
 
 
 class HookStore(Protocol):
-    """What this role needs of the store."""
+    """The methods of the store that this role needs."""
 
     async def list_hooks(self, now_ms: int) -> list[Hook]:
-        """Active webhooks that are due and behind."""
+        """Active webhooks that are due and have events to send."""
 
     async def read_parts(self, hook: Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
-        """Events after the cursor, in parts (number, id, body), and the number of the last that was looked at."""
+        """Events after the cursor, in parts (number, id, body), and the number of the last event read."""
 
     async def move(self, hook: Hook, cursor: int) -> Hook | None:
-        """Everything up to `cursor` was sent; the webhook as it stands, None where it was replayed, moved or deleted meanwhile."""
+        """Everything up to `cursor` was sent. Returns the stored webhook; None if it was replayed, moved or deleted meanwhile."""
 
     async def fail(self, hook: Hook, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
         """The endpoint failed; its next probe is due at `due_ms`."""
 
     async def disable(self, hook: Hook, reason: str, now_ms: int) -> None:
-        """Nothing more is sent until it is put again."""
+        """Send nothing more until the webhook is stored again."""
 
     async def bury(self, hook: Hook, eid: int, part: str, reason: str, now_ms: int) -> None:
-        """An event that was rejected for good."""
+        """Store an event that was rejected for good."""
 
 
 class EventHooks:
-    """Runs until it is cancelled; `stir` says that there are events."""
+    """Runs until it is cancelled; call `stir` when there are events."""
 
     def __init__(self, store: HookStore, poster: HttpPoster, sign_bytes: SignBytes, sweep_s: float) -> None:
         self._store, self._poster, self._sign_bytes, self._sweep_s = store, poster, sign_bytes, sweep_s
@@ -62,7 +62,7 @@ class EventHooks:
         self._stirred.set()
 
     async def run(self) -> None:
-        """Starts a task for each webhook that is behind and due."""
+        """Start a task for each webhook that is due and has events to send."""
         try:
             while True:
                 self._stirred.clear()
@@ -80,7 +80,7 @@ class EventHooks:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Lets go of the connections; after `run` was cancelled."""
+        """Close the connections, after `run` was cancelled."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self._poster.close()
 
@@ -94,13 +94,13 @@ class EventHooks:
             self.stir()  # it may have been replayed or put elsewhere while this task held it
 
     async def _drain(self, hook: Hook) -> None:
-        """Sends what the webhook is behind, until it fails or is not what it was."""
+        """Send a webhook's events until it fails or was changed."""
         left: Hook | None = hook
         while left is not None:
             left = await self._send_batch(left)
 
     async def _send_batch(self, hook: Hook) -> Hook | None:
-        """Sends some events; the webhook as it stands then, None: nothing more goes out for now."""
+        """Send some events. Returns the stored webhook; None: send nothing more for now."""
         parts, last = await self._store.read_parts(hook, BATCH_EVENTS)
         for number, (eid, name, body) in enumerate(parts):
             result, detail, after_ms = await self._post(hook, name, body)
@@ -146,7 +146,7 @@ async def post_event(
 
 
 def list_secrets(hook: Hook, now: int) -> Sequence[str]:
-    """The secret, and after a rotation the one before for a day."""
+    """The secret, and for a day after a rotation the previous one."""
     return (hook.secret, hook.old_secret) if hook.old_secret and now < hook.old_until_ms else (hook.secret,)
 
 

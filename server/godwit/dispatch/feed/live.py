@@ -1,6 +1,7 @@
-"""Live counts: each notification somebody looks at, on `/$dispatch/TENANT/notifications/ID`, retained, at most four times a second.
+"""Live counts: published retained on `/$dispatch/TENANT/notifications/ID` while a client subscribes, at most four times a
+second.
 
-Owns a connection to the node and who is subscribed. Nothing is published for a notification nobody looks at.
+Owns a connection to the node, and knows its subscribers. Nothing is published for a notification without subscribers.
 """
 
 from __future__ import annotations

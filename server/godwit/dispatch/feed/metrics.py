@@ -22,7 +22,7 @@ class DispatchMetrics:
         self._tenants: set[str] = set()
 
     def take(self, fresh: Fresh) -> None:
-        """Counts fresh events."""
+        """Count new events."""
         for tenant, _, channel, kind, count in fresh.rows:
             family, _, state = kind.partition(".")
             if family == "delivery":

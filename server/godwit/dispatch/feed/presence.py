@@ -1,7 +1,7 @@
-"""Connections as feedback: which receivers are connected, for tenants that ask for it.
+"""Connection events: which receivers are connected, for tenants that enable it.
 
-Changes gather for a moment, so that a page that reloads is no event, and are stored in batches. What was stored as connected and is not
-known to be once the node told all it knows left while dispatch was not looking.
+Changes are collected for a short time, so that a page reload is not an event, and stored in batches. Receivers that are
+stored as connected, and are not among those that the node reports after a reconnect, left meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Owner = tuple[str, str]
 
 
 class PresenceStore(Protocol):
-    """What this role needs of the store."""
+    """The methods of the store that this role needs."""
 
     async def note_presence(self, changes: Sequence[tuple[str, str, bool]], now_ms: int) -> None:
         """Receivers (tenant, name) that are connected from now on, or no longer."""
@@ -28,7 +28,7 @@ class PresenceStore(Protocol):
 
 
 class Presence:
-    """Runs until it is cancelled; `take` says that receivers came or left, `settle` whether all that are connected are known."""
+    """Runs until it is cancelled. `take` reports receivers that connected or left, `settle` whether all connected ones are known."""
 
     def __init__(self, store: PresenceStore, is_connected: Callable[[str, str], bool]) -> None:
         self._store, self._is_connected = store, is_connected
@@ -37,17 +37,17 @@ class Presence:
         self._is_settled = self._was_checked = False
 
     def take(self, *owners: Owner) -> None:
-        """A receiver's first client came, or its last one left; or its tenant began to ask for it."""
+        """A receiver's first client connected, or its last one left; or its tenant enabled connection events."""
         self._changed.update(dict.fromkeys(owners))
         self._stirred.set()
 
     def settle(self, is_settled: bool) -> None:
-        """Until all are known nobody counts as having left: who is not connected then is found in the store."""
+        """Whether all connected receivers are known. Only then do stored receivers that are not among them count as having left."""
         self._is_settled, self._was_checked = is_settled, False
         self._stirred.set()
 
     async def run(self) -> None:
-        """Stores what changed. Raises StoreFailed, and keeps what was not stored: it is started again."""
+        """Store changes. Raises StoreFailed, and keeps what was not stored; the role is then restarted."""
         self._stirred.set()
         while True:
             await self._stirred.wait()

@@ -26,7 +26,7 @@ from .watcher import EventWatcher, Fresh
 
 
 class FeedRoles:
-    """Made in the event loop they run in."""
+    """The feed's roles. Create them in the event loop that runs them."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class FeedRoles:
         return [*api.list_routes(), web.get("/metrics", show_metrics, allow_head=False)]
 
     def close_waiters(self) -> None:
-        """Lets all requests answer now."""
+        """Let all waiting requests answer now."""
         if self._api is not None:
             self._api.waiters.close()
 

@@ -1,6 +1,7 @@
-"""Notices new events and tells those who wait for them, by tenant.
+"""Finds new events and notifies listeners, by tenant.
 
-One event loop's. A commit is a hint; at most every `PACE_S` the store is asked what is new. Who misses a hint looks again at the sweep.
+For one event loop. A commit is a hint; the store is asked for new events at most every `PACE_S`, and at each sweep in
+case a hint was missed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ PACE_S = 0.05
 
 
 class Fresh(NamedTuple):
-    """Events since the last look: the number of the last, and (tenant, notification number, channel, type, count) of each."""
+    """Events since the last read: the number of the last, and (tenant, notification number, channel, type, count) of each."""
 
     last: int
     rows: list[tuple[str, int, str, str, int]]
@@ -23,7 +24,7 @@ ReadFresh = Callable[[int], Awaitable[Fresh]]
 
 
 class EventWatcher:
-    """`tell` registers who is told of fresh events."""
+    """`tell` registers a listener for new events."""
 
     def __init__(self, read_fresh: ReadFresh, sweep_s: float) -> None:
         self._read_fresh, self._sweep_s = read_fresh, sweep_s
@@ -39,7 +40,7 @@ class EventWatcher:
         self._listeners.append(listener)
 
     async def run(self) -> None:
-        """Looks until it is cancelled."""
+        """Look for events until cancelled."""
         last = (await self._read_fresh(-1)).last
         while True:
             self._stirred.clear()

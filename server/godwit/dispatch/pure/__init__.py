@@ -1,1 +1,1 @@
-"""Decisions of dispatch without I/O: plans, retries and ranks of states."""
+"""Decisions of dispatch without I/O: policies, retries and ranks of states."""

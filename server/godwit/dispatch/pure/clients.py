@@ -1,6 +1,6 @@
-"""Whose request it is: the address of a client behind proxies that are trusted to name it.
+"""The address of a client behind trusted proxies.
 
-Pure. A header can be forged by anybody, so it is read from its end, and only as far as trusted proxies wrote it.
+Pure. Anybody can forge a header, so it is read from its end, and only the part that trusted proxies wrote.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def list_networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def find_client(peer: str, forwarded: Iterable[str], proxies: Sequence[Network]) -> str:
-    """The address of the client: the peer, or where it is a trusted proxy the last address of X-Forwarded-For that is none."""
+    """The address of the client: the peer, or if that is a trusted proxy, the last address in X-Forwarded-For that is not one."""
     hops = [hop.strip() for text in forwarded for hop in text.split(",")]
     client = peer
     while hops and _is_in(client, proxies):

@@ -1,6 +1,6 @@
-"""Items and heads of inboxes as JSON: what is published on the node and what the API answers.
+"""Items and heads of inboxes as JSON: as the node publishes them and the API returns them.
 
-Pure. The same object in both places, so that a client needs one reader.
+Pure. Both use the same object, so that a client needs one parser.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def show_item(item: InboxItem) -> dict[str, Any]:
 
 
 def show_head(head: Head) -> dict[str, Any]:
-    """How far an inbox is, with its counts."""
+    """The position and counts of an inbox."""
     return {"head": head.position, "unread": head.unread, "unseen": head.unseen}
 
 
 def parse_position(text: str) -> tuple[int, int] | None:
-    """Epoch and SEQ of a position, or None where it is not one."""
+    """Epoch and SEQ of a position; None if the text is not a position."""
     epoch, dot, seq = text.partition(".")
     return (int(epoch), int(seq)) if dot and is_number(epoch) and is_number(seq) else None
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a whole number that a row can have."""
+    """Whether a text is an integer that fits into a row."""
     return text.isascii() and text.isdigit() and len(text) <= 18

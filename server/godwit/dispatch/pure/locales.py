@@ -1,4 +1,4 @@
-"""Which locale of those there are a receiver gets. Pure."""
+"""Chooses a receiver's locale among the existing ones. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def choose_locale(wanted: str, there: Collection[str]) -> str:
-    """`es-MX` falls back to `es`, and that to the default, which is empty."""
+    """The locale: `es-MX` falls back to `es`, and that to the default, which is empty."""
     parts = wanted.replace("_", "-").split("-")
     known = {locale.lower(): locale for locale in there}
     for length in range(len(parts), 0, -1):

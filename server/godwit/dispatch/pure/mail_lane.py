@@ -1,4 +1,4 @@
-"""Which deliveries wait for each other: those of one tenant to one host. Pure."""
+"""Which e-mails share a lane: those of one tenant to one domain. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What happens to a delivery before anything is sent: whether it goes out, now or later, and why not.
+"""Decides about a delivery before anything is sent: whether it is sent, now or later, and why not.
 
-Pure. The same decision for a page, for a deferred delivery that is due, and for the next step of a policy.
+Pure. The decision is the same for a page, for a deferred delivery that is due, and for the next step of a policy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..model import Options, Profile, State, Verdict
 from .quiet import find_zone, local_ms, quiet_until_ms
 
 _SPREAD = 2_654_435_761
-"""Scatters the numbers of neighbours over the stagger."""
+"""Spreads neighbouring numbers over the stagger."""
 
 
 def decide(
@@ -26,7 +26,7 @@ def decide(
     suppression: str = "",
     is_sandbox: bool = False,
 ) -> Verdict:
-    """The verdict on one delivery. `suppression` is the reason for which its address gets nothing, if there is one."""
+    """The verdict on one delivery. `suppression` is the reason for which its address receives nothing, if there is one."""
     if now_ms >= expires_ms:
         return Verdict(State.EXPIRED)
     if suppression:
@@ -50,7 +50,7 @@ def decide(
 
 
 def is_opted_out(profile: Profile, category: str, channel: str) -> bool:
-    """Whether a receiver does not want a category on a channel."""
+    """Whether a receiver opted out of a category on a channel."""
     if not profile.opted_out:
         return False
     return any(f"{one}/{other}" in profile.opted_out for one in (category or "*", "*") for other in (channel, "*"))

@@ -1,6 +1,6 @@
-"""Local times of receivers: when quiet hours end, and when a wall-clock time comes in a zone.
+"""Local times of receivers: the end of quiet hours, and when a wall-clock time occurs in a zone.
 
-Pure. A time that daylight saving skips becomes the next valid one; of an ambiguous time the later counts.
+Pure. A time that daylight saving skips becomes the next valid one; of an ambiguous time the later one is used.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 STAGGER_MS = 600_000
-"""Quiet hours of many receivers end together; what waited for them goes out within this time."""
+"""Quiet hours of many receivers end together; their deliveries are spread over this time."""
 EAST_MS = 14 * 3_600_000
-"""How much earlier than in UTC a wall-clock time comes in the easternmost zone."""
+"""How much earlier than in UTC a wall-clock time occurs in the easternmost zone."""
 WEST_MS = 12 * 3_600_000
-"""How much later it comes in the westernmost zone."""
+"""How much later than in UTC it occurs in the westernmost zone."""
 
 
 def is_time(text: str) -> bool:
@@ -36,7 +36,7 @@ def find_zone(name: str) -> tzinfo | None:
 
 
 def local_ms(wall: datetime, zone: tzinfo) -> int:
-    """When a wall-clock time comes in a zone, in Unix milliseconds."""
+    """When a wall-clock time occurs in a zone, in Unix milliseconds."""
     earlier, later = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     is_skipped = later.utcoffset() != earlier.utcoffset() and _returns(earlier, zone) != wall
     chosen = _after_gap(earlier, zone) if is_skipped else later
@@ -44,7 +44,7 @@ def local_ms(wall: datetime, zone: tzinfo) -> int:
 
 
 def quiet_until_ms(now_ms: int, zone: tzinfo, start: str, end: str, stagger: int) -> int | None:
-    """The end of the quiet hours that `now_ms` lies in, up to `STAGGER_MS` later by `stagger`; None outside of them."""
+    """The end of the quiet hours that contain `now_ms`, up to `STAGGER_MS` later by `stagger`; None outside of quiet hours."""
     local = datetime.fromtimestamp(now_ms / 1_000, zone)
     starts, ends, clock = time.fromisoformat(start), time.fromisoformat(end), local.time()
     if starts <= ends:

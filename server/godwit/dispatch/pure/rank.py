@@ -1,6 +1,6 @@
-"""The order of delivery states: which fact may replace which.
+"""The order of delivery states, which decides whether one state may replace another.
 
-Pure. Invariant: a final state is left only by a bounce of the attempt that was sent (manage/bounces.py).
+Pure. Invariant: a final state changes only by a bounce of the attempt that was sent (manage/bounces.py).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ RANKS: dict[State, int] = {
     State.FAILED: 5,
 }
 OPEN = (State.QUEUED, State.DEFERRED, State.SENDING)
-"""States that dispatch still has to work on."""
+"""States that need further work of dispatch."""
 
 
 def is_open(state: State) -> bool:
-    """Whether a delivery is not settled yet."""
+    """Whether a delivery has no final state."""
     return state in OPEN
 
 
 def may_settle(current: State, attempt: int, outcome: State, outcome_attempt: int) -> bool:
     """Whether the outcome of an attempt applies to a delivery.
 
-    A success is a fact, whichever attempt it was. A failure or a retry counts only for the attempt that is in flight: a later one
-    may already be on its way.
+    A success of any attempt applies. A failure or a retry applies only to the latest attempt, because a later one may
+    already be running.
     """
     if outcome is State.SENT:
         return RANKS[current] < RANKS[State.SENT]

@@ -1,4 +1,4 @@
-"""Sandbox addresses: they reach nobody, and answer as their name says. Test keys reach nothing else.
+"""Sandbox addresses: nothing is sent to them, and their name decides the result. Test keys reach only them.
 
 Pure. Webhooks: `https://RESULT.sandbox.invalid/…`; e-mail: `RESULT@sandbox.invalid`; inboxes: receivers named `sandbox:…`. RESULT is
 `ok`, `temporary`, `doubt`, `address` or `content`.
@@ -15,11 +15,11 @@ _EMAIL = re.compile(r"([a-z]+)@sandbox\.invalid")
 
 
 def is_sandbox(channel: str, value: str) -> bool:
-    """Whether an address, or of an inbox the receiver, is one of the sandbox."""
+    """Whether an address, or for an inbox the receiver, is in the sandbox."""
     return value.startswith("sandbox:") if channel == "inbox" else read_result(channel, value) is not None
 
 
 def read_result(channel: str, value: str) -> Result | None:
-    """What a sandbox address answers; None for any other address."""
+    """The result of a sandbox address; None for any other address."""
     found = {"webhook": _WEBHOOK, "email": _EMAIL}[channel].fullmatch(value)
     return Result(found[1]) if found is not None and found[1] in list(Result) else None

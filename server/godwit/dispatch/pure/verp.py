@@ -1,6 +1,7 @@
-"""The address that bounces of one delivery go to (VERP): which delivery it was, and a code that nobody else can make.
+"""The address for bounces of one delivery (VERP): it contains the delivery and a code that nobody else can compute.
 
-Pure. Mail servers change the case of addresses and allow 64 characters before the @, so it is base32 of numbers of variable length.
+Pure. Mail servers change the case of addresses and allow 64 characters before the @. Therefore it is base32 of numbers of
+variable length.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import NamedTuple
 from ..model import DeliveryKey
 
 BOUNCE = "bounce-"
-"""What the address begins with."""
+"""The prefix of the address."""
 COMPLAINT = "complaint-"
-"""What a Message-ID begins with. Anybody who sees the message reads it, so its token authorizes complaints and no bounces."""
+"""The prefix of a Message-ID. Anybody who sees the message can read it, so its token authorizes complaints, not bounces."""
 COMPLAINTS = "complaints"
-"""The address before the @ that feedback loops send complaints to."""
+"""The part before the @ of the address for complaints of feedback loops."""
 MAC_BYTES = 10
 CHECK_BYTES = 2
-"""As much of the digest of the address as fits; enough to see that a receiver's address was changed after the message was sent."""
+"""The length of the address's digest that fits; enough to detect that a receiver's address changed after the message was sent."""
 MakeMac = Callable[[bytes], bytes]
 
 
 class Token(NamedTuple):
-    """What a token says: the delivery, and the start of the digest of the address that it was sent to."""
+    """The content of a token: the delivery, and the start of the digest of the address that it was sent to."""
 
     key: DeliveryKey
     check: bytes
@@ -45,7 +46,7 @@ def make_token(key: DeliveryKey, value: str, make_mac: MakeMac, kind: str = BOUN
 
 
 def read_token(token: str, make_mac: MakeMac, kind: str = BOUNCE) -> Token | None:
-    """What a token says; None for one that was not made here."""
+    """The content of a token; None if this dispatch did not make it."""
     try:
         packed = base64.b32decode(token.upper() + "=" * (-len(token) % 8))
     except ValueError:

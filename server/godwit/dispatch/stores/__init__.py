@@ -1,1 +1,1 @@
-"""Where dispatch keeps its state: the ports (ports.py), and one folder for each store."""
+"""The state of dispatch: the ports (ports.py), and one folder for each store."""

@@ -1,7 +1,7 @@
-"""What fan-out and the inbox need of a store. Each method is one atomic unit: it happens whole, or not at all.
+"""The interface of a store for fan-out and the inbox.
 
-The embedded store implements them over SQLite (`sqlite/`), a test implements them in memory to plant faults. Times are wall-clock
-milliseconds of the store's host.
+Each method is one atomic unit. The embedded store implements them with SQLite (`sqlite/`); a test implements them in
+memory to inject faults. Times are wall-clock milliseconds of the store's host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOff
 
 
 class FanoutStore(Protocol):
-    """Jobs and deliveries, as the workers of one channel see them."""
+    """Jobs and deliveries, for the workers of one channel."""
 
     async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
         """The tenants with a job that is due and whose lease has ended."""
@@ -21,13 +21,13 @@ class FanoutStore(Protocol):
     async def claim_job(
         self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = Priority.BULK
     ) -> Job | None:
-        """Takes the most urgent due job of `tenant` (None: of any) whose lease has ended, under a new fence."""
+        """Claims the most urgent due job of `tenant` (None: of any) whose lease has ended, with a new fence."""
 
     async def read_page(self, job: Job, limit: int, now_ms: int) -> Page:
         """The receivers after the job's cursor, each with the verdict on its delivery."""
 
     async def commit_page(self, job: Job, page: Page, due_ms: int, now_ms: int) -> tuple[DeliveryKey, ...] | None:
-        """Inserts missing deliveries by their verdicts and moves the cursor; those to send. None: another worker owns the job."""
+        """Inserts missing deliveries by their verdicts and moves the cursor; returns those to send. None: another worker owns the job."""
 
     async def advance(
         self,
@@ -37,38 +37,38 @@ class FanoutStore(Protocol):
         now_ms: int,
         due_ms: int,
     ) -> list[Shipment]:
-        """One tick: settles outcomes, renews what is in flight until `due_ms`, and marks `starts` as sending.
+        """One tick: stores outcomes, renews the leases of running sends until `due_ms`, and marks `starts` as sending.
 
-        Returns what may be sent now: each shipment with the number of the attempt that began.
+        Returns the shipments to send now, each with the number of its attempt.
         """
 
     async def put_off(self, rows: Sequence[PutOff]) -> None:
-        """Releases queued deliveries from this worker: they are due again at their times."""
+        """Releases queued deliveries of this worker; they become due at the given times."""
 
     async def claim_due(
         self, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]
     ) -> list[Shipment]:
-        """Takes deferred deliveries that are due, and queued or sending ones whose lease has ended, except the worker's own.
-
-        One that was sending is in doubt: it is flagged before it is sent again.
+        """Claims deferred deliveries that are due, and queued or sending ones whose lease has ended, except the worker's
+        own. The result of one that was sending is unknown: it is flagged before it is sent again.
         """
 
 
 class Sender(Protocol):
-    """A channel's way out."""
+    """Sends the shipments of a channel."""
 
     async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
-        """Sends, and says what became of each. Raises nothing: what is not known is in doubt."""
+        """Sends; returns the result of each. Never raises: an unclear result is returned as unknown."""
 
 
 class InboxStore(Protocol):
-    """Inboxes, as the inbox worker sees them. Appending is exact by (receiver, notification)."""
+    """Inboxes, for the inbox worker. Each (receiver, notification) is appended exactly once."""
 
     async def append_pages(
         self, tenant: str | None, now_ms: int, lease_ms: int, limit: int
     ) -> tuple[int, list[InboxItem]]:
-        """Takes due jobs of `tenant` (None: of any) and appends their next pages, `limit` receivers together, each item with its
-        delivery, and moves the cursors: how many jobs, and the items."""
+        """Claims due jobs of `tenant` (None: of any) and appends their next pages, `limit` receivers in all, each item with
+        its delivery, and moves the cursors. Returns the number of jobs, and the items.
+        """
 
     async def append_due(self, now_ms: int, limit: int) -> tuple[int, list[InboxItem]]:
-        """Appends deferred items that are due: how many deliveries were looked at, and the items."""
+        """Appends deferred items that are due. Returns the number of deliveries examined, and the items."""

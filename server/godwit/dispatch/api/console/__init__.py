@@ -1,1 +1,1 @@
-"""The console of dispatch: its files, and the lists that only people need."""
+"""The console of dispatch: its files, and the lists that only the console needs."""

@@ -1,7 +1,6 @@
-"""The console at /console/: static files, and the headers that keep them harmless.
+"""The console at /console/: static files and their security headers.
 
-What they show they read from the API with the key that the operator gives, like anybody else. Invariant: no other file of the disk can be
-asked for.
+The pages read the API with the key that the operator enters. Invariant: no other file can be requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lists over HTTP: notifications, receivers, and why deliveries failed; a page at a time."""
+"""Lists over HTTP, page by page: notifications, receivers, and reasons of failed deliveries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ListApi:
         ]
 
     async def list_notifications(self, request: web.Request) -> web.Response:
-        """The newest first. `after` of the answer gives the next page; 0: none."""
+        """Notifications, the newest first. `after` of the answer requests the next page; 0: there is none."""
         tenant = await self._keys.read_tenant(request, "read")
         state, after, limit = request.query.get("state", ""), read_number(request, "after"), _read_limit(request)
         if state not in STATES:
@@ -68,7 +68,7 @@ class ListApi:
         return found[0]
 
     async def list_receivers(self, request: web.Request) -> web.Response:
-        """By name. `prefix` is what names begin with; `after` is the last name of the page before."""
+        """Receivers by name. `prefix`: only names that begin with it; `after`: the last name of the previous page."""
         tenant = await self._keys.read_tenant(request, "read")
         prefix, after, limit = request.query.get("prefix", ""), request.query.get("after", ""), _read_limit(request)
         if max(len(prefix), len(after)) > self._limits.name_characters_max or not _is_text(prefix + after):
@@ -82,7 +82,7 @@ class ListApi:
         return answer({"receivers": shown, "after": rows[-1][0] if has_more else None})
 
     async def count_reasons(self, request: web.Request) -> web.Response:
-        """Failed deliveries by channel and reason. `complete` is false where only the newest 100,000 of all tenants were looked at."""
+        """Failed deliveries by channel and reason. `complete` is false if only the newest 100,000 of all tenants were counted."""
         tenant = await self._keys.read_tenant(request, "read")
         reasons, is_complete = await self._store.reader.run(lambda connection: lists.count_reasons(connection, tenant))
         return answer({"reasons": [reason._asdict() for reason in reasons], "complete": is_complete})

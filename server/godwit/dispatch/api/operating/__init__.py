@@ -1,1 +1,1 @@
-"""What operators manage over HTTP: tenants, their keys, and providers."""
+"""Resources that operators manage over HTTP: tenants, their keys, and providers."""

@@ -1,6 +1,7 @@
-"""Tenants and API keys over HTTP. Only scope `operator` makes tenants, and keys of other tenants than its own.
+"""Tenants and API keys over HTTP.
 
-A key is shown once, when it is made; afterwards it is known by its id, the beginning of its digest.
+Only scope `operator` creates tenants, and keys of other tenants. A key is shown once, when it is created; afterwards it
+is identified by its id, the beginning of its digest.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class TenantApi:
         begin_presence: Callable[[str], None],
         mail: Mail,
     ) -> None:
-        """`begin_presence` is called for a tenant that asks for who is connected."""
+        """`begin_presence` is called for a tenant that enables connection events."""
         self._store, self._keys, self._limits, self._rates = store, keys, limits, rates
         self._begin_presence, self._mail = begin_presence, mail
 
@@ -73,7 +74,7 @@ class TenantApi:
         return answer({"id": name, "quotas": found[0], "presence": is_wanted, "usage": found[1]._asdict()})
 
     async def delete_tenant(self, request: web.Request) -> web.Response:
-        """Deletes a tenant with its keys, receivers, notifications and all else; what is being sent is not stopped."""
+        """Delete a tenant with its keys, receivers, notifications and everything else; sends that have begun continue."""
         caller, name = await self._keys.read_request(request, "operator"), read_name(request, "tenant", self._limits)
         if name == caller.tenant:
             detail = "this key is the tenant's own: delete it with a key of another tenant"
@@ -133,7 +134,7 @@ class TenantApi:
 
 
 def put_whole(connection: sqlite3.Connection, name: str, body: TenantBody) -> bool:
-    """Creates or changes a tenant; whether it is new."""
+    """Create or change a tenant; returns whether it is new."""
     is_new = tenants.put_tenant(connection, name, body.quotas)
     if body.presence is not None:
         presence.set_wanted(connection, name, is_wanted=body.presence)

@@ -1,1 +1,1 @@
-"""The e-mail channel: a message for each receiver, handed to a relay over SMTP."""
+"""The e-mail channel: one message for each receiver, sent to a relay over SMTP."""

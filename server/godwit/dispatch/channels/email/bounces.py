@@ -1,4 +1,4 @@
-"""The role `bounce`: an SMTP server that takes reports about e-mails of ours, and nothing else.
+"""The role `bounce`: an SMTP server that accepts reports about e-mails of this dispatch, and nothing else.
 
 Owns the listener. It never sends mail, so no two servers can bounce to each other through it. A report is answered with 250 only after its
 effect is stored. Messages are bounded in size, connections in number and time.
@@ -20,19 +20,21 @@ from ...pure.verp import BOUNCE, COMPLAINT, COMPLAINTS, MakeMac, Token, read_tok
 from .reports import Action, Report, find_tokens, read_report
 
 MESSAGE_BYTES_MAX = 2_097_152
-"""A larger message is answered with 552. A bounce may quote what was sent: 1 MiB with attachments, encoded."""
+"""A larger message is answered with 552. A bounce may contain the original: 1 MiB with attachments, encoded."""
 CONNECTIONS_MAX = 100
 PEER_MAX = 20
 """Connections of one peer."""
 TIMEOUT_S = 60
-"""Between two commands."""
+"""Seconds between two commands."""
 TOTAL_S = 600
-"""For a whole connection: one that sends a byte now and then ends, too."""
+"""Seconds for a whole connection, so that one that sends a byte now and then ends too."""
 PARSERS_MAX = 1
 _TAG = re.compile(r"\Aprvs=[0-9a-z]{4,20}=")
-"""What a relay put before the envelope sender (BATV) and did not take away from the bounce."""
+"""A prefix that a relay added to the envelope sender (BATV) and did not remove from the bounce."""
 Apply = Callable[[Token, Report], Awaitable[bool]]
-"""Stores what a report says about a delivery; false where the outcome of the attempt is not stored yet: the report must come again."""
+"""Stores what a report says about a delivery. False if the outcome of the attempt is not stored yet: the sender must repeat
+the report.
+"""
 LATER = "451 4.3.0 try again later"
 DONE = "250 2.0.0 taken"
 
@@ -59,7 +61,7 @@ class BounceServer:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Ends all connections: a report that was not answered is sent again."""
+        """End all connections; reports without an answer will be sent again."""
         if self._server is not None:
             self._server.close()
             for transport in list(self._connections):
@@ -76,7 +78,7 @@ class BounceServer:
         )
 
     def enter(self, transport: asyncio.BaseTransport) -> bool:
-        """Notes a connection; false where there are too many."""
+        """Register a connection; false if there are too many."""
         peer = _find_peer(transport)
         is_allowed = len(self._connections) < CONNECTIONS_MAX and self._peers[peer] < PEER_MAX
         self._connections.add(transport)
@@ -121,7 +123,7 @@ class BounceServer:
         return DONE if await self._apply(token, report) else LATER
 
     async def handle_exception(self, error: Exception) -> str:
-        """The answer to whatever fails: the report comes again, and nobody is shown why."""
+        """The answer to any error: the report must be sent again. It does not show the reason."""
         read_logger().error("dispatch_bounce_not_stored", reason=f"{type(error).__name__}: {error!s:.200}")
         return LATER
 
@@ -130,7 +132,7 @@ class BounceServer:
         return read_token(plain[len(BOUNCE) :], self._make_mac) if plain.startswith(BOUNCE) else None
 
     def _find_quoted(self, token: str) -> Token | None:
-        """A token that a complaint quotes: from the Message-ID, or from the envelope."""
+        """The token in a message that a complaint quotes: from its Message-ID or envelope."""
         return read_token(token, self._make_mac, COMPLAINT) or read_token(token, self._make_mac)
 
 

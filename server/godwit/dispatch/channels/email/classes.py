@@ -1,4 +1,4 @@
-"""What a relay's answer means for an e-mail's delivery. Pure."""
+"""The meaning of a relay's answer for an e-mail's delivery. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from ...model import Result
 
 GREYLIST_MS = 300_000
-"""The least wait after a temporary refusal: a greylisting server wants to see a sender come back minutes later."""
+"""The shortest wait after a temporary refusal: a greylisting server accepts a sender only some minutes later."""
 SLOW_MS = 30_000
-"""How long a host waits that takes no more e-mails for now: SMTP has no Retry-After."""
+"""How long to send nothing to a host that accepts no more e-mails now: SMTP has no Retry-After."""
 _ENHANCED = re.compile(r"\A([245])\.(\d{1,3})\.(\d{1,3})\b")
 ADDRESS_GONE = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"})
 """Bad mailbox, domain or syntax, moved, no mail, disabled. 5.1.7 and 5.1.8 are about the sender's address, 5.1.0 about either."""
@@ -18,7 +18,7 @@ _CLEANED_MAX = 1_000
 _TOO_MANY = re.compile(
     r"\b4\.7\.28\b|\btoo (?:many|much|fast|frequent)|\brate[ -]?limit|\bthrottl|\bslow(?:ing)? down", re.IGNORECASE
 )
-"""How servers say that they were given too many e-mails or connections: no code of SMTP is for it alone."""
+"""The ways in which servers report too many e-mails or connections: SMTP has no code for it alone."""
 
 
 def classify(code: int, text: str) -> Result:
@@ -32,10 +32,10 @@ def classify(code: int, text: str) -> Result:
 
 
 def is_address_gone(status: str) -> bool:
-    """Whether an enhanced code says that nothing more can be sent to the recipient's address."""
+    """Whether an enhanced code says that the recipient's address is permanently invalid."""
     return status in ADDRESS_GONE
 
 
 def hide_addresses(text: str) -> str:
-    """What a mail server said, on one line, without anything like an address: it would outlive the address's erasure."""
+    """A mail server's answer on one line, without anything like an address, because it is kept longer than the address may be."""
     return _ADDRESS.sub("(address)", " ".join(text[:_CLEANED_MAX].split()))

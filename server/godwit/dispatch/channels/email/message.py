@@ -1,7 +1,8 @@
 """An e-mail as bytes: plain text and HTML from a notification's content.
 
-Pure. Content is the application's, so it never becomes a header of its own: control characters in a title are blanks, and HTML is
-escaped. The Message-ID is the delivery's, the same in every attempt, so that a mail server can drop what it has.
+Pure. Content comes from the application and must not create headers: control characters in a title become blanks, and
+HTML is escaped. The Message-ID is that of the delivery, the same in every attempt, so that a mail server can drop
+duplicates.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..letter import Letter
 
 NO_TITLE = "Notification"
 DRAFTS_MAX = 16
-"""Letters whose e-mail is remembered; each may have a megabyte of attachments."""
+"""How many letters' e-mails are cached; each may have a megabyte of attachments."""
 SENDERS_MAX = 64
 
 
@@ -38,7 +39,7 @@ class OwnFile(msgspec.Struct, frozen=True):
 
 
 class Own(msgspec.Struct, frozen=True):
-    """What an e-mail has of its own: from its template, or from the request."""
+    """The e-mail parts of a letter: from its template, or from the request."""
 
     subject: str | None = None
     text: str | None = None
@@ -51,25 +52,25 @@ class Own(msgspec.Struct, frozen=True):
 
 
 def read_own(letter: Letter) -> Own:
-    """What a letter has of its own as an e-mail."""
+    """The e-mail parts of a letter."""
     return msgspec.json.decode(letter.email, type=Own) if letter.email else Own()
 
 
 @lru_cache(SENDERS_MAX)
 def read_sender(letter: Letter) -> str:
-    """The From address that a letter asks for; empty: none. Remembered, because attachments are long."""
+    """The From address that a letter requests; empty: none. Cached, because attachments are long."""
     return read_own(letter).sender or ""
 
 
 class Draft(NamedTuple):
-    """What the e-mails of one letter share: header lines and, after the empty line, the body."""
+    """The shared part of the e-mails of one letter: header lines and, after the empty line, the body."""
 
     head: bytes
     body: bytes
 
 
 def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = "", token: str = "") -> bytes:
-    """The whole message with CRLF; raises ValueError where the content cannot be one."""
+    """The whole message with CRLF; raises ValueError if the content is not valid in a message."""
     draft = make_draft(letter, sender)
     to = Address(addr_spec=shipment.target.copy_of or shipment.target.value)
     lines = [f"To: {to}", f"Message-ID: {make_message_id(shipment, sender, token)}"]
@@ -80,7 +81,7 @@ def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = ""
 
 @lru_cache(DRAFTS_MAX)
 def make_draft(letter: Letter, sender: str) -> Draft:
-    """Remembered, because the library takes ten times as long as all that differs between the receivers of a letter."""
+    """The shared part of a letter's e-mails. Cached, because the library needs ten times as long as the rest."""
     content = msgspec.json.decode(letter.content, type=dict[str, object])
     title, text, url = (str(content.get(field) or "") for field in ("title", "body", "url"))
     own = read_own(letter)
@@ -115,12 +116,12 @@ def _set_boundaries(message: EmailMessage) -> None:
 
 
 def make_header(text: str) -> str:
-    """A text as the value of a header: control characters, line ends among them, are blanks."""
+    """A text as a header value: control characters, including line ends, become blanks."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def make_message_id(shipment: Shipment, sender: str, token: str = "") -> str:
-    """The delivery's Message-ID; with a token a complaint about the message can be believed."""
+    """The delivery's Message-ID; its token authorizes complaints about the message."""
     key = shipment.key
     name = f"{COMPLAINT}{token}" if token else f"dlv_{key.nid}_{key.rid}_{key.aid}"
     return f"<{name}@{sender.rpartition('@')[2]}>"

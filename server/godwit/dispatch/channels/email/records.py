@@ -1,4 +1,4 @@
-"""The DNS records that e-mail of a domain needs, and whether they are there: DKIM, SPF, DMARC, and the MX of bounces.
+"""The DNS records that e-mail of a domain needs, and whether they exist: DKIM, SPF, DMARC, and the MX of bounces.
 
 Pure: looking up is the caller's.
 """
@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from .dkim import DkimKey
 
 Lookup = Callable[[str, str], list[str]]
-"""The texts of a name's records of a type (TXT, MX); empty: there are none."""
+"""The texts of a name's records of a type (TXT, MX); empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that is needed. `state`: ok, missing or wrong; `found` is what is there."""
+    """A required record. `state`: ok, missing or wrong; `found` is the existing text."""
 
     name: str
     type: str
@@ -83,7 +83,7 @@ def _check_policies(domain: str, bounce_domain: str, relay_host: str, look_up: L
 
 
 def _lets_some_send(record: str) -> bool:
-    """Whether an SPF record lets somebody send and forbids it to others: `-all` alone lets nobody, `?all` everybody."""
+    """Whether an SPF record allows some senders and forbids others: `-all` alone allows none, `?all` allows everybody."""
     terms = record.lower().split()[1:]
     if any(term.startswith("redirect=") for term in terms):
         return True

@@ -1,7 +1,7 @@
 """What a mail server reports about a message: delivery status notifications (RFC 3464) and complaints (ARF, RFC 5965).
 
-Pure. Whose message it was is not taken from the report's text: the address it came to says so, or for a complaint a token in the
-Message-ID of the message it quotes.
+Pure. The delivery is not taken from the report's text, but from the address the report was sent to, or for a complaint
+from a token in the Message-ID of the quoted message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARTS_MAX = 50
 TEXT_MAX = 200
 TEXT_SEARCHED = 10_000
 PARSED_BYTES_MAX = 262_144
-"""What a report says stands before the message that it quotes, and that may be long."""
+"""How many bytes are parsed: the report comes before the quoted message, which may be long."""
 BOUNDARIES_MAX = 10
 MESSAGES_MAX = 20
 """Nested parts and messages: each line is compared with the boundaries of all parts around it, and each part is a call of its own."""
@@ -29,13 +29,13 @@ TOKENS_MAX = 20
 _TOKEN = re.compile(rf"(?:{BOUNCE}|{COMPLAINT})([a-z2-7]{{16,64}})@", re.IGNORECASE)
 _TOKEN_BYTES = re.compile(_TOKEN.pattern.encode(), re.IGNORECASE)
 _COMPLAINTS = frozenset({"abuse", "fraud", "opt-out", "opt-out-list"})
-"""Types of feedback that ask for no more mail; `not-spam`, `virus` and `auth-failure` do not."""
+"""Types of feedback that mean "no more mail"; `not-spam`, `virus` and `auth-failure` do not."""
 _ANSWER = re.compile(r"\b[245]\d\d[ -][245]\.\d{1,3}\.\d{1,3}\b[^\r\n]*")
 _STATUS = re.compile(r"\b([245])\.\d{1,3}\.\d{1,3}\b")
 
 
 class Action(StrEnum):
-    """What a report says. A delay is only news: the mail server goes on trying."""
+    """What a report says. A delay has no effect, because the mail server keeps trying."""
 
     FAILED = "failed"
     DELIVERED = "delivered"
@@ -54,7 +54,7 @@ _ACTIONS: dict[str, Action | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report. `status` is the enhanced code (5.1.1), `text` what the mail server said, `token` that of a quoted message."""
+    """One report. `status` is the enhanced code (5.1.1), `text` the mail server's answer, `token` that of a quoted message."""
 
     action: Action
     status: str = ""
@@ -65,7 +65,8 @@ class Report:
 def read_report(raw: bytes, *, has_sender: bool = True) -> Report | None:
     """The report of a message; None for any other message, such as an automatic reply.
 
-    Some mail servers bounce with plain text. It is believed where the message has no sender (`<>`), as bounces have, and quotes a refusal.
+    Some mail servers bounce with plain text. It is accepted if the message has no sender (`<>`), as bounces have, and
+    quotes a refusal.
     """
     raw = raw[:PARSED_BYTES_MAX]
     low = raw.lower()
@@ -90,7 +91,7 @@ def read_report(raw: bytes, *, has_sender: bool = True) -> Report | None:
 
 
 def find_tokens(raw: bytes) -> list[str]:
-    """What may be tokens of messages of ours, without parsing."""
+    """Texts that may be tokens of our messages, without parsing."""
     found = (match[1].decode().lower() for match in _TOKEN_BYTES.finditer(raw))
     return list(dict.fromkeys(islice(found, TOKENS_MAX)))
 
@@ -116,7 +117,7 @@ def _read_status(part: Message, said: str) -> Report | None:
 
 
 def _find_text(parts: list[Message]) -> str:
-    """What the next server said, from the text for people: some reports say it nowhere else."""
+    """The remote server's answer, from the text for people: some reports have it nowhere else."""
     for part in parts:
         payload = part.get_payload()
         if part.get_content_type() == "text/plain" and isinstance(payload, str):
@@ -126,7 +127,7 @@ def _find_text(parts: list[Message]) -> str:
 
 
 def _read_fields(part: Message) -> dict[str, str]:
-    """A part's fields, which stand in its headers or, if it was parsed as text, in its text."""
+    """The fields of a part. They are in its headers, or in its text if it was parsed as text."""
     fields = {name.lower(): str(value) for name, value in part.items()}
     payload = part.get_payload()
     inner = payload[0] if isinstance(payload, list) and payload else None

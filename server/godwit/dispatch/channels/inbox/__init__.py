@@ -1,1 +1,1 @@
-"""The inbox channel: items wait in the store and reach connected clients over the node."""
+"""The inbox channel: the store keeps items, and the node delivers them to connected clients."""

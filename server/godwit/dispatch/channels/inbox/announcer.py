@@ -1,9 +1,9 @@
 """Announces items and heads of inboxes on the node, for receivers that are connected.
 
-Owns the connection to the node and who is connected, as the node's interest tells. What is announced is a hint: the store is
-authoritative. When a receiver's first subscriber appears its head is published, so that a client that comes late, or missed an item,
-knows how far its inbox is. Heads are read many at a time: after a restart everybody's is published. Bounded: items beyond `WAITING_MAX`
-are dropped, and their receivers get a head instead.
+Owns the connection to the node, and knows from the node's interest who is connected. Announcements are hints; the store
+is authoritative. When a receiver's first subscriber appears, the head is published, so that a client that missed an item
+knows its inbox's position. Heads are read in batches, because after a restart those of all receivers are published. Items
+beyond `WAITING_MAX` are dropped, and their receivers get a head instead.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ class Announcer:
         on_change: Callable[[Owner], None] = lambda owner: None,
         on_complete: Callable[[bool], None] = lambda is_complete: None,
     ) -> None:
-        """`on_change` is called when a receiver's first client came, or its last one left.
-
-        `on_complete` is called when all that are connected are known, or no longer.
+        """`on_change` is called when a receiver's first client connected, or its last one left. `on_complete` is called when
+        all connected receivers are known, and when they no longer are.
         """
         self._on_change, self._on_complete = on_change, on_complete
         self._url, self._token, self._read_heads = url, token, read_heads
@@ -58,7 +57,7 @@ class Announcer:
         self.dropped = 0
 
     def announce(self, items: Sequence[InboxItem]) -> None:
-        """Publishes the items of receivers that are connected; returns at once."""
+        """Publish the items of connected receivers; returns at once."""
         for item in items:
             if (item.tenant, item.receiver) not in self._connected:
                 continue
@@ -78,7 +77,7 @@ class Announcer:
         return [owner for owner in self._connected if owner[0] == tenant]
 
     async def run(self) -> None:
-        """Publishes and watches until it is cancelled. A run knows nothing of the one before: who left between them is not reported."""
+        """Publish and watch until cancelled. Receivers that left between two runs are not reported."""
         self._on_complete(False)
         self._connected.clear()
         async with (
@@ -147,7 +146,7 @@ class Announcer:
         self._want_head((item.tenant, item.receiver))  # retained: a second tab has it at once
 
     async def _publish_heads(self, client: Client) -> None:
-        """One batch after the other: two heads of one receiver at once could overtake each other."""
+        """Publish heads, one batch after the other, so that two heads of one receiver keep their order."""
         while True:
             await self._heads_stirred.wait()
             self._heads_stirred.clear()

@@ -1,4 +1,4 @@
-"""What an HTTP answer means for a webhook's delivery. Pure."""
+"""The meaning of an HTTP answer for a webhook's delivery. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...model import Result
 
 
 def classify(status: int, *, asks_to_wait: bool = False) -> Result:
-    """The class of an HTTP status; `asks_to_wait`: it came with Retry-After."""
+    """The class of an HTTP status; `asks_to_wait`: the answer had Retry-After."""
     if 200 <= status <= 299:
         return Result.OK
     if status == 429 or (status == 503 and asks_to_wait):
@@ -20,7 +20,7 @@ def classify(status: int, *, asks_to_wait: bool = False) -> Result:
 
 
 def read_retry_after(text: str | None, now_ms: int) -> int:
-    """Retry-After as milliseconds from now: seconds, or a date of HTTP; what is neither, or is past, is 0."""
+    """Retry-After as milliseconds from now: seconds, or an HTTP date. 0 for anything else, and for a date in the past."""
     if text is None or not text.isascii():
         return 0
     if text.isdigit():

@@ -1,6 +1,6 @@
-"""Webhooks for chat and push services: a JSON body of the service's form, instead of a signed event.
+"""Webhooks for chat and push services: a JSON body in the service's form, instead of a signed event.
 
-Pure. A preset knows a service's form; a body of one's own is a Liquid template that is rendered elsewhere.
+Pure. A preset has a service's form; a custom body is a Liquid template that is rendered elsewhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _discord(title: str, text: str, url: str) -> dict[str, Any]:
 
 
 def _ntfy(title: str, text: str, url: str) -> dict[str, Any]:
-    """Published to the server's root; the topic stands in the address's `fields`."""
+    """ntfy: published at the server's root; the topic is in the address's `fields`."""
     return {"title": title, "message": text or title} | ({"click": url} if url else {})
 
 
@@ -58,7 +58,7 @@ PRESETS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
 
 
 def make_preset(preset: str, content: Content, fields: dict[str, Any]) -> dict[str, Any]:
-    """The body of a preset; `fields` are the address's own (a topic, a priority) and win."""
+    """The body of a preset; the address's `fields` (a topic, a priority) override its own."""
     title, text, url = (str(content.get(name) or "") for name in ("title", "body", "url"))
     return {**PRESETS[preset](title, text, url), **fields}
 

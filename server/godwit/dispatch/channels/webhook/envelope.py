@@ -1,7 +1,7 @@
 """A webhook as bytes: a CloudEvents 1.0 body, signed as Standard Webhooks.
 
-Pure. The id is the delivery's, the same in every attempt, so that a receiver can drop what it has. An attempt that may be a second one
-says so in the extension `possibleduplicate`.
+Pure. The id is that of the delivery, the same in every attempt, so that a receiver can drop duplicates. An attempt that
+may be a repeat has the extension `possibleduplicate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE = "godwit.notification"
 
 
 def webhook_id(shipment: Shipment) -> str:
-    """The delivery's id, which no attempt changes."""
+    """The delivery's id, the same in every attempt."""
     key = shipment.key
     return f"dlv_{key.nid}_{key.rid}_{key.aid}"
 
@@ -49,7 +49,7 @@ SignBytes = Callable[[bytes], bytes]
 
 
 def make_headers(shipment: Shipment, body: bytes, now_s: int, sign_bytes: SignBytes) -> dict[str, str]:
-    """Content type, and id, time and signatures of the attempt."""
+    """Content type, id, time and signatures of the attempt."""
     name = webhook_id(shipment)
     return {
         "Content-Type": "application/cloudevents+json; charset=utf-8",

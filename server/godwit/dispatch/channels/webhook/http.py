@@ -1,7 +1,7 @@
-"""One HTTP POST to an address that may be reached, without following where an answer points.
+"""One HTTP POST to an allowed address, without redirects.
 
-Owns the connection pool. An address is checked when a name is resolved, so that a name which changes its address reaches nothing
-private. Of an answer the status counts; of its body no more is read than 16 KiB.
+Owns the connection pool. Addresses are checked when a name is resolved, so that a name that changes its address reaches
+no private network. Only the status of an answer counts; at most 16 KiB of its body are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BODY_S = 1.0
 
 
 class CheckingResolver(AbstractResolver):
-    """Resolves names, and gives only addresses that a webhook may reach."""
+    """Resolves names to addresses that a webhook may reach."""
 
     def __init__(self, private: tuple[PrivateTarget, ...]) -> None:
         self._inner = ThreadedResolver()
@@ -45,11 +45,11 @@ class CheckingResolver(AbstractResolver):
 
 
 class AddressRefused(OSError):
-    """A name that resolves to addresses that may not be reached."""
+    """A name resolved to addresses that must not be reached."""
 
 
 class HttpPoster:
-    """A pool of connections, open from the first request on: nothing is left of one that was never used."""
+    """A pool of connections, opened at the first request; one that was never used needs no close."""
 
     def __init__(self, private: tuple[PrivateTarget, ...], *, sends_max: int, timeout_ms: int) -> None:
         self._private, self._sends_max, self._timeout_ms = private, sends_max, timeout_ms
@@ -72,7 +72,7 @@ class HttpPoster:
         return self._http
 
     async def post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[Result, str, int]:
-        """What became of it, in words, and the Retry-After. Raises nothing but cancellation."""
+        """Send one POST. Returns its result, a sentence, and the Retry-After. Raises only cancellation."""
         if problem := check_url(url, self._private):
             return Result.CONTENT, problem, 0
         try:
@@ -96,7 +96,7 @@ class HttpPoster:
 
 
 async def _drop_body(answered: aiohttp.ClientResponse) -> None:
-    """A short body is read, so that the connection can be used again; the rest of a long or slow one is not waited for."""
+    """Read a short body, so that the connection can be reused; do not wait for a long or slow one."""
     if answered.content.at_eof():  # it came with the head
         return
     try:

@@ -21,11 +21,11 @@ from .http import HttpPoster
 
 INTERRUPTIONS_MAX = 2
 Render = Callable[[str, dict[str, Any]], Awaitable[str]]
-"""Renders a Liquid text with names; raises RequestRefused, or RenderInterrupted where another try may succeed."""
+"""Renders a Liquid text with names; raises RequestRefused, or RenderInterrupted if another try may succeed."""
 
 
 class WebhookSender:
-    """The channel's way out. Open it in the event loop that uses it."""
+    """Sends webhooks. Open it in the event loop that uses it."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class WebhookSender:
         await self._poster.close()
 
     async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
-        """Raises nothing but cancellation."""
+        """Send one webhook. Raises only cancellation."""
         return [await self._send(shipment) for shipment in batch]
 
     async def _send(self, shipment: Shipment) -> Outcome:

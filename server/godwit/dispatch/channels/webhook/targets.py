@@ -1,7 +1,7 @@
-"""Which addresses a webhook may reach: the public internet, and private networks that the operator named.
+"""Which addresses a webhook may reach: the public internet, and private networks that the configuration names.
 
-Pure. Written forms that hide a private address (IPv4 in IPv6, NAT64, 6to4) are judged by what they reach. Link-local addresses, where
-clouds keep their metadata, are never allowed.
+Pure. Forms that embed another address (IPv4 in IPv6, NAT64, 6to4) are judged by the embedded one. Link-local addresses,
+where clouds keep their metadata, are never allowed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from yarl import URL
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
-"""What IANA gives out as global unicast."""
+"""The range that IANA assigns as global unicast."""
 _PROTOCOL_IPV4 = ipaddress.IPv4Network("192.0.0.0/24")
 _METADATA = (
     ipaddress.ip_network("169.254.0.0/16"),
@@ -47,7 +47,7 @@ class PrivateTarget:
         return cls(ipaddress.ip_network(host, strict=False), None if port is None else int(port))
 
     def holds(self, address: IpAddress, port: int) -> bool:
-        """Whether it allows an address and port."""
+        """Whether it contains an address and port."""
         return address in self.network and self.port in (None, port)
 
 
@@ -69,7 +69,7 @@ def may_reach(address: IpAddress, port: int, private: tuple[PrivateTarget, ...])
 
 
 def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:
-    """Why a URL cannot be a webhook's address; empty where it can. Names are judged again when they are resolved."""
+    """Why a URL is not allowed as a webhook's address; empty if it is. Names are checked again when they are resolved."""
     try:
         url = URL(text)
         port = url.port
@@ -89,7 +89,7 @@ def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:
 
 
 def read_literal(host: str) -> IpAddress | None:
-    """The address that a host is written as, if it is one: also `10.1`, `0x7f.1` and `2130706433`, as resolvers read them."""
+    """The address in a host name that is an address, including forms such as `10.1`, `0x7f.1` and `2130706433` that resolvers accept."""
     plain = host.strip("[]").partition("%")[0].removesuffix(".")
     try:
         return ipaddress.ip_address(plain)

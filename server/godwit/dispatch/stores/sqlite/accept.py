@@ -1,6 +1,6 @@
-"""Accepting and routing in the embedded store, and what a notification's state is.
+"""Accepting and routing in the embedded store, and the state of a notification.
 
-A notification is one row with the numbers of its receivers. Accepting it takes its number from the counter that orders it with
+A notification is one row with the numbers of its receivers. Its own number comes from the counter that also orders
 changes of receivers. Routing makes one job for each channel; a repeat changes nothing.
 """
 
@@ -22,13 +22,13 @@ from .receivers import find_receiver, find_receivers, keep_until, put_address, p
 from .tenants import find_exceeded, take_bytes
 
 LOOKED_AT_MAX = 32
-"""Receivers whose addresses routing looks at, to make no job that finds nobody."""
+"""How many receivers' addresses routing reads, to avoid jobs that find no address."""
 PAST_MS_MAX = 60_000
-"""How long ago `send_at` may be: the request was on its way."""
+"""How far in the past `send_at` may be, because of the request's duration."""
 
 
 class Accepted(NamedTuple):
-    """What accepting came to. `conflict`: the id exists with another body. `unknown`: names that do not exist."""
+    """The result of accepting. `conflict`: the id exists with another body. `unknown`: names that do not exist."""
 
     id: str
     is_duplicate: bool = False
@@ -37,11 +37,11 @@ class Accepted(NamedTuple):
     lacks_group: bool = False
     is_past: bool = False
     quota: str = ""
-    """The quota of the tenant that stands against it."""
+    """The quota that is exceeded."""
 
 
 class Draft(NamedTuple):
-    """A notification to accept. `new_receivers` are upserted first: (name, attributes)."""
+    """A notification to accept. `new_receivers` are created or replaced first: (name, attributes)."""
 
     tenant: str
     id: str
@@ -52,14 +52,14 @@ class Draft(NamedTuple):
     is_single: bool
     expires_ms: int
     group: str | None = None
-    """Instead of receivers: a group, from which `receivers` are left out."""
+    """A group instead of receivers; `receivers` are then excluded."""
     due_ms: int = 0
     priority: Priority = Priority.NORMAL
     options: Options = Options()
     default_expires_from_ms: int | None = None
-    """Set where the request says nothing about expiry: what the default of its category counts from."""
+    """Set if the request has no expiry: the time from which the category's default counts."""
     address: tuple[str, str] | None = None
-    """Channel and value of the one address that a notification without a receiver of its own goes to."""
+    """Channel and value of the one address, for a notification without a receiver."""
     rendered: tuple[tuple[str, str, bytes], ...] = ()
     """Content of a template: channel (empty: all), locale (empty: the default), JSON."""
 
@@ -72,16 +72,16 @@ class NotificationRow(NamedTuple):
     accepted_ms: int
     expires_ms: int
     receivers: int | None
-    """How many it lists; None for a group."""
+    """How many receivers it lists; None for a group."""
     due_ms: int
     options: Options
     counts: tuple[tuple[str, str, int], ...]
     paused: tuple[str, ...] = ()
-    """Channels on which it waits for its resumption."""
+    """Channels on which it is paused."""
 
 
 def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
-    """Inserts the notification, unless its id exists."""
+    """Insert the notification, unless its id exists."""
     row = connection.execute(
         "SELECT fingerprint FROM notification WHERE tenant = ? AND id = ?", (draft.tenant, draft.id)
     ).fetchone()
@@ -120,18 +120,18 @@ INSERT = (
 
 
 def make_row(draft: Draft, options: bytes, expires_ms: int, now_ms: int) -> tuple[Any, ...]:
-    """A draft's row for `INSERT`, without its receivers and its number."""
+    """The row of a draft for `INSERT`, without its receivers and its number."""
     begin = (draft.tenant, draft.id, draft.fingerprint, draft.body, "accepted", now_ms, draft.due_ms, expires_ms)
     return (*begin, int(draft.priority), options, draft.options.collapse_key)
 
 
 def pack_options(options: Options) -> bytes:
-    """What is stored of the options; nothing where they are as usual."""
+    """The stored form of the options; empty if all have their defaults."""
     return b"" if options == NO_OPTIONS else msgspec.json.encode(options)
 
 
 def find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:
-    """The request's, or the default of its category, or that of all."""
+    """The expiry of the request, or the default of its category, or the general one."""
     begin_ms = draft.default_expires_from_ms
     if begin_ms is None or not draft.options.category:
         return draft.expires_ms
@@ -141,9 +141,8 @@ def find_expiry(connection: sqlite3.Connection, draft: Draft) -> int:
 
 
 def route(connection: sqlite3.Connection, channels: Sequence[str], now_ms: int, limit: int) -> list[str]:
-    """Makes the jobs of accepted notifications that are due; the tenants that now have work.
-
-    Where the content is made for each receiver, rendering it is the first job: those of the channels follow.
+    """Make the jobs of accepted notifications that are due; returns the tenants that now have work. If content is rendered
+    for each receiver, rendering is the first job, and those of the channels follow.
     """
     rows = connection.execute(
         "SELECT nid, tenant, priority, options FROM notification WHERE state = 'accepted' AND due_ms <= ? ORDER BY due_ms, nid LIMIT ?",
@@ -164,7 +163,7 @@ def route(connection: sqlite3.Connection, channels: Sequence[str], now_ms: int, 
 
 
 def make_jobs(connection: sqlite3.Connection, nids: Sequence[int], channels: Sequence[str]) -> None:
-    """The jobs of notifications on their channels; a repeat changes nothing."""
+    """Insert the jobs of notifications on their channels; a repeat changes nothing."""
     rows = connection.execute(
         "SELECT nid, tenant, priority, options, iif(gid = 0 AND length(targets) <= ?, targets, NULL) FROM notification "
         "WHERE nid IN (SELECT value FROM json_each(?))",
@@ -188,7 +187,7 @@ def make_jobs(connection: sqlite3.Connection, nids: Sequence[int], channels: Seq
 
 
 def _list_reachable(connection: sqlite3.Connection, rids: Collection[int]) -> set[tuple[int, str]]:
-    """Receivers with the channels on which they have an address: a job of another would cost two commits and find nobody."""
+    """Receivers with the channels on which they have an address: a job of another channel would cost two commits for nothing."""
     return set(
         connection.execute(
             "SELECT DISTINCT rid, channel FROM address WHERE rid IN (SELECT value FROM json_each(?)) AND state = 'active'",
@@ -213,7 +212,7 @@ def _list_jobs(options: Options, channels: Sequence[str]) -> list[tuple[str, int
 
 
 def read_notification(connection: sqlite3.Connection, tenant: str, name: str) -> NotificationRow | None:
-    """A notification with its counts; `settled` once nothing is left to do."""
+    """A notification with its counts; `settled` once all deliveries are final."""
     row = connection.execute(
         "SELECT nid, state, accepted_ms, expires_ms, IIF(gid = 0, length(targets) / 8, NULL), due_ms, options FROM notification "
         "WHERE tenant = ? AND id = ?",
@@ -239,7 +238,7 @@ def read_notification(connection: sqlite3.Connection, tenant: str, name: str) ->
 
 
 def read_live(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:
-    """A notification's number, and its state and counts as they are published."""
+    """A notification's number, and its state and counts in the published form."""
     row = read_notification(connection, tenant, name)
     if row is None:
         return None
@@ -256,7 +255,7 @@ def show_counts(row: NotificationRow) -> dict[str, dict[str, int]]:
 
 
 def pack_numbers(numbers: Sequence[int]) -> bytes:
-    """Numbers as eight bytes each."""
+    """Numbers, packed as eight bytes each."""
     return array.array("q", numbers).tobytes()
 
 

@@ -1,7 +1,7 @@
-"""What one unit of work changes: counts of notifications, and events that say which deliveries came to which state.
+"""The changes of one unit of work: counts of notifications, and events with the deliveries that reached a state.
 
-A unit collects its changes and stores them at its end, in its own transaction: counts always equal rows, and no event is lost or made
-up. One event covers all deliveries of a unit that came to the same state for the same reason.
+A unit collects its changes and stores them at its end, in its own transaction: counts always equal rows, and events are
+exact. One event covers all deliveries of a unit that reached the same state for the same reason.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .many.rows import run_on_rows
 from .tenants import count_deliveries
 
 SMALL = 90
-"""Numbers of an event that fit into the smallest window."""
+"""How many numbers of an event fit into the smallest window."""
 _EVENT = "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members)"
 UNREPORTED = (State.QUEUED, State.SENDING)
-"""States that are not worth an event."""
+"""States without an event."""
 
 
 class Member(NamedTuple):
-    """One delivery of an event, by numbers: names are looked up when it is read, so that erasure covers events."""
+    """One delivery of an event, by numbers. Names are looked up when it is read, so that erased names do not appear."""
 
     rid: int
     aid: int
@@ -37,7 +37,7 @@ class Changes:
     """The changes of one unit."""
 
     def __init__(self, connection: sqlite3.Connection, now_ms: int, tenants: Mapping[int, str] | None = None) -> None:
-        """`tenants` are those of notifications that the caller knows."""
+        """`tenants`: the tenants of notifications that the caller knows."""
         self._connection, self.now_ms = connection, now_ms
         self._tenants = dict(tenants or {})
         self._counts: Counter[tuple[int, str, State]] = Counter()
@@ -45,13 +45,13 @@ class Changes:
         self._events: dict[tuple[int, str, str, str], list[Member]] = {}
 
     def insert(self, key: DeliveryKey, state: State, reason: str = "") -> None:
-        """A delivery was made."""
+        """A delivery was inserted."""
         self._made[key.nid] += 1
         self._counts[key.nid, key.channel, state] += 1
         self._report(key, state, reason, 0, False)
 
     def insert_all(self, keys: Sequence[DeliveryKey], state: State, reason: str = "") -> None:
-        """Deliveries of one notification and channel were made."""
+        """Deliveries of one notification and channel were inserted."""
         if not keys:
             return
         nid, channel = keys[0].nid, keys[0].channel
@@ -77,7 +77,7 @@ class Changes:
         self._report(key, after, reason, attempt, is_doubtful)
 
     def note(self, key: DeliveryKey, kind: str) -> None:
-        """Something happened to a delivery that is not a state, such as `item.read`."""
+        """Record an event that is not a state, such as `item.read`."""
         self._events.setdefault((key.nid, key.channel, kind, ""), []).append(Member(key.rid, key.aid, 0, False))
 
     def note_all(self, channel: str, rows: Iterable[tuple[int, str, int]]) -> None:
@@ -86,7 +86,7 @@ class Changes:
             self._events.setdefault((nid, channel, kind, ""), []).append(Member(rid, 0, 0, False))
 
     def store(self) -> None:
-        """Writes counts and events."""
+        """Write the counts and events."""
         add_counts(self._connection, self._counts)
         made: Counter[str] = Counter()
         for nid, count in self._made.items():
@@ -129,7 +129,7 @@ def add_event(
 
 
 def add_counts(connection: sqlite3.Connection, counts: Mapping[tuple[int, str, State], int]) -> None:
-    """Adds changes to the counts of notifications."""
+    """Add changes to the counts of notifications."""
     run_on_rows(
         connection,
         "INSERT INTO delivery_count",
@@ -139,7 +139,7 @@ def add_counts(connection: sqlite3.Connection, counts: Mapping[tuple[int, str, S
 
 
 def pack_members(members: Iterable[Member]) -> bytes:
-    """Members as differences of their numbers, compressed: those of a page follow each other."""
+    """Members as compressed differences of their numbers, which are close together within a page."""
     numbers = array.array("q")
     rid = aid = 0
     for member in members:

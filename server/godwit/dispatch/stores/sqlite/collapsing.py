@@ -1,6 +1,7 @@
 """Collapse keys and duplicate addresses in the embedded store.
 
-A newer notification with the same key ends what an older one has not sent to the same receiver, and replaces its inbox item.
+A newer notification with the same key cancels unsent deliveries of an older one to the same receiver, and replaces its
+inbox item.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .deciding import digest_value
 
 
 def supersede(connection: sqlite3.Connection, key: DeliveryKey, collapse_key: str, changes: Changes) -> bool:
-    """Makes a delivery's notification the latest with its key; false where a newer one is there already."""
+    """Make a delivery's notification the latest with its key; false if there is a newer one."""
     where = (key.rid, collapse_key, key.channel)
     row = connection.execute("SELECT nid FROM latest WHERE rid = ? AND key = ? AND channel = ?", where).fetchone()
     older = None if row is None else int(row[0])
@@ -36,7 +37,7 @@ def is_superseded(connection: sqlite3.Connection, key: DeliveryKey) -> bool:
 
 
 def find_replaced(connection: sqlite3.Connection, key: DeliveryKey, collapse_key: str) -> list[int]:
-    """The SEQs of a receiver's items that a new one replaces."""
+    """The SEQs of a receiver's items that a new item replaces."""
     rows = connection.execute(
         "SELECT seq FROM item JOIN notification USING (nid) WHERE rid = ? AND collapse_key = ? AND nid < ? AND NOT flags & 16",
         (key.rid, collapse_key, key.nid),
@@ -69,7 +70,7 @@ def retake_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -
 
 
 def release_value(connection: sqlite3.Connection, key: DeliveryKey) -> None:
-    """A delivery that ended before anything was sent: its address value is free for other receivers of the notification."""
+    """Release the address value of a delivery that ended before anything was sent, for other receivers of the notification."""
     connection.execute("DELETE FROM sent_value WHERE nid = ? AND rid = ? AND aid = ? AND channel = ?", _owner(key))
 
 

@@ -13,23 +13,23 @@ from .deciding import find_category, read_options, read_profile
 from .manage.pausing import TEMPLATE
 
 VERSIONS_MAX = 100
-"""How many versions of a template are kept: the last."""
+"""How many versions of a template are kept; older ones are deleted."""
 
 
 class LetterRow(NamedTuple):
-    """A notification, as its channels see it, in one locale."""
+    """A notification in one locale, in the form for channels."""
 
     notification: str
     accepted_ms: int
     content: bytes
     email: bytes
-    """What an e-mail has of its own; empty: nothing."""
+    """The e-mail parts; empty if there are none."""
     category: str
     is_required: bool
 
 
 class TemplateRow(NamedTuple):
-    """One version of a template: its locales and the names it needs, both JSON."""
+    """One version of a template: its locales and required names, both JSON."""
 
     name: str
     version: int
@@ -38,7 +38,7 @@ class TemplateRow(NamedTuple):
 
 
 def read_letter(connection: sqlite3.Connection, nid: int, locale: str, rid: int = 0) -> LetterRow | None:
-    """A notification in a locale, or with `rid` as it was rendered for a receiver; None where it is gone."""
+    """A notification in a locale, or with `rid` as it was rendered for a receiver; None if it was deleted."""
     row = connection.execute(
         "SELECT id, accepted_ms, body, options, tenant FROM notification WHERE nid = ?", (nid,)
     ).fetchone()
@@ -72,7 +72,7 @@ def localize(connection: sqlite3.Connection, rid: int, nid: int, options: bytes 
 
 
 def read_personal(connection: sqlite3.Connection, nid: int, rid: int) -> tuple[bytes, bytes] | None:
-    """The content that was rendered for a receiver, and what its e-mail has of its own; None where there is none."""
+    """The content that was rendered for a receiver, and its e-mail parts; None if there is none."""
     row = connection.execute(
         "SELECT content, email FROM personal WHERE nid = ? AND rid = ? AND failure = ''", (nid, rid)
     ).fetchone()
@@ -82,7 +82,7 @@ def read_personal(connection: sqlite3.Connection, nid: int, rid: int) -> tuple[b
 
 
 def _merge(connection: sqlite3.Connection, nid: int, part: str, own: bytes) -> bytes:
-    """A receiver's part with what all receivers have in common."""
+    """Merge a receiver's part with the shared part."""
     row = connection.execute(
         "SELECT body FROM rendered WHERE nid = ? AND channel = ? AND locale = ?", (nid, TEMPLATE, part)
     ).fetchone()
@@ -99,7 +99,7 @@ def _decode_shared(packed: bytes) -> dict[str, Any]:
 def put_template(
     connection: sqlite3.Connection, tenant: str, name: str, body: bytes, variables: bytes, now_ms: int
 ) -> int:
-    """Stores the next version, unless it is like the last one; its number. The oldest goes once there are too many."""
+    """Store the next version, unless it equals the last one; returns its number. The oldest is deleted if there are too many."""
     last = find_template(connection, tenant, name, None)
     if last is not None and last.body == body:
         return last.version
@@ -130,7 +130,7 @@ def list_templates(connection: sqlite3.Connection, tenant: str) -> list[tuple[st
 
 
 def delete_template(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Deletes all versions; what was accepted with them keeps its content."""
+    """Delete all versions; accepted notifications keep their content."""
     return connection.execute("DELETE FROM template WHERE tenant = ? AND name = ?", (tenant, name)).rowcount > 0
 
 

@@ -1,7 +1,7 @@
-"""The facts that decide about deliveries, read from the embedded store, and the verdicts on them.
+"""Reads the facts that decide about deliveries from the embedded store, and makes the verdicts.
 
-What a notification asks for is read once for a page. Receivers without preferences, zone and quiet hours have an empty profile, and a
-tenant without suppressions costs one look.
+The options of a notification are read once for a page. Receivers without preferences, zone and quiet hours have an empty
+profile; a tenant without suppressions costs one query.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .many.rows import pack_list
 
 _NO_PROFILE = Profile()
 RENDERING = "rendering"
-"""Why a delivery waits whose content is rendered once more."""
+"""The reason of a delivery that waits until its content is rendered again."""
 AGAIN_MS = 1_000
-"""When a delivery that waits for its content is looked at again."""
+"""When a delivery that waits for its content is examined again."""
 ADDRESS_NAME = "iif(delivery.aid < 0, 'cc/' || (-1 - delivery.aid), address.name)"
-"""What the API calls the address of a delivery: its name, or for a copy its place in `override.email.cc`."""
+"""The API's name of a delivery's address: the address's name, or for a copy its place in `override.email.cc`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A notification, as decisions need it."""
+    """A notification, with what decisions need."""
 
     nid: int
     tenant: str
@@ -39,12 +39,12 @@ class Facts:
     priority: Priority
     options: Options
     is_required: bool
-    """Its category ignores preferences and unsubscribes."""
+    """Whether its category ignores preferences and unsubscribes."""
     is_cancelled: bool
 
 
 def read_facts(connection: sqlite3.Connection, nid: int) -> Facts | None:
-    """The facts of a notification; None where it is gone."""
+    """The facts of a notification; None if it was deleted."""
     row = connection.execute(
         "SELECT tenant, expires_ms, priority, options, state FROM notification WHERE nid = ?", (nid,)
     ).fetchone()
@@ -58,7 +58,7 @@ def read_facts(connection: sqlite3.Connection, nid: int) -> Facts | None:
 
 @lru_cache(maxsize=1_000)
 def read_options(packed: bytes) -> Options:
-    """What a notification asks for."""
+    """The options of a notification."""
     return msgspec.json.decode(packed, type=Options) if packed else Options()
 
 
@@ -79,7 +79,7 @@ def find_category(connection: sqlite3.Connection, tenant: str, name: str) -> tup
 def decide_all(
     connection: sqlite3.Connection, facts: Facts, channel: str, rows: Iterable[tuple[Target, bytes]], now_ms: int
 ) -> tuple[Target, ...]:
-    """Targets with their verdicts; `rows` has each with its receiver's profile."""
+    """Targets with their verdicts; `rows` has each target with its receiver's profile."""
     has_suppressions = channel != "inbox" and _has_suppressions(connection, facts.tenant, channel)
     plain = Verdict()
     is_alike = (
@@ -121,7 +121,7 @@ def decide_all(
 
 
 def _read_failures(connection: sqlite3.Connection, nid: int, rids: Sequence[int]) -> dict[int, tuple[str, int]]:
-    """Why there is no content for each receiver (empty: there is), and whether it is rendered once more. Nobody's in a dry run."""
+    """The errors of rendering for each receiver (empty: there is content), and whether it is rendered again. Empty in a dry run."""
     if not nid:
         return dict.fromkeys(rids, ("", 0))
     rows = connection.execute(
@@ -132,7 +132,7 @@ def _read_failures(connection: sqlite3.Connection, nid: int, rids: Sequence[int]
 
 
 def _judge_content(verdict: Verdict, failure: tuple[str, int], now_ms: int) -> Verdict:
-    """What would be sent waits for its content, or fails without it."""
+    """A delivery to send waits for its content, or fails without it."""
     if verdict.state not in (State.QUEUED, State.DEFERRED) or not failure[0]:
         return verdict
     if failure[1]:
@@ -155,7 +155,7 @@ def read_targets(connection: sqlite3.Connection, channel: str, rids: list[int]) 
 
 
 def find_target(connection: sqlite3.Connection, key: DeliveryKey, copies: Sequence[str]) -> tuple[Target, bytes] | None:
-    """The target of one delivery with its receiver's profile; None where it is gone. `copies` are the notification's."""
+    """The target of one delivery with its receiver's profile; None if it was deleted. `copies` are the notification's."""
     if key.aid >= 0:
         found = read_targets(connection, key.channel, [key.rid])
         return next((pair for pair in found if pair[0].aid == key.aid), None)
@@ -177,7 +177,7 @@ def _has_suppressions(connection: sqlite3.Connection, tenant: str, channel: str)
 
 
 def _find_suppression(connection: sqlite3.Connection, facts: Facts, channel: str, value: str) -> str:
-    """Why an address gets nothing: of a category that is required only a suppression of everything counts."""
+    """Why an address receives nothing. For a required category only a suppression of everything counts."""
     categories = ("*",) if facts.is_required else ("*", facts.options.category)
     row = connection.execute(
         "SELECT reason FROM suppression WHERE tenant = ? AND channel = ? AND value = ? AND category IN (?, ?)",
@@ -187,6 +187,6 @@ def _find_suppression(connection: sqlite3.Connection, facts: Facts, channel: str
 
 
 def digest_value(channel: str, value: str) -> str:
-    """How an address stands in lists that outlive its receiver: as a digest, so that an erased address is in no file."""
+    """The digest of an address for lists that are kept after its receiver was deleted, so that no file has an erased address."""
     plain = value.lower() if channel == "email" else value
     return hashlib.sha256(f"{channel}\0{plain}".encode()).hexdigest()

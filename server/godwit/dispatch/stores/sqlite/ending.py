@@ -1,7 +1,7 @@
 """Ending and repeating deliveries in the embedded store: cancel, dead letters, replay.
 
-A dead letter is a delivery that failed or whose outcome is unknown. Replaying one queues it again with its flag: what may have been
-sent stays a possible duplicate.
+A dead letter is a delivery that failed or whose outcome is unknown. A replay queues it again and keeps its flag: a
+delivery that may have been sent stays a possible duplicate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .manage.personal import ask_again
 
 
 class DeadLetter(NamedTuple):
-    """One delivery that came to nothing."""
+    """One delivery that failed or whose outcome is unknown."""
 
     notification: str
     receiver: str | None
@@ -30,7 +30,7 @@ class DeadLetter(NamedTuple):
 
 
 def cancel(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> int | None:
-    """Ends a notification's jobs and what was not sent; how many deliveries. None: no such notification."""
+    """End a notification's jobs and unsent deliveries; returns the number of deliveries. None: no such notification."""
     row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
     if row is None:
         return None
@@ -54,7 +54,7 @@ def cancel(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
 def list_dead(
     connection: sqlite3.Connection, tenant: str, reason: str | None, after: DeliveryKey, limit: int
 ) -> tuple[list[DeadLetter], DeliveryKey | None]:
-    """Dead letters after a delivery, and the delivery to go on from."""
+    """Dead letters after a delivery, and the delivery after which the next page begins."""
     rows = connection.execute(
         f"SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, receiver.name, {ADDRESS_NAME}, delivery.state, "
         "delivery.reason, ref, attempt, doubt FROM delivery JOIN notification USING (nid) "
@@ -72,7 +72,7 @@ def list_dead(
 
 
 class Replayed(NamedTuple):
-    """Which dead letters are sent again; None: any."""
+    """The filter for dead letters that are sent again; None: any."""
 
     state: State
     channel: str | None = None
@@ -90,7 +90,7 @@ def replay(
     *,
     is_dry: bool = False,
 ) -> int:
-    """Queues dead letters again, and lets their notifications live until `expires_ms`; how many. A dry run changes nothing."""
+    """Queue dead letters again, and extend their notifications until `expires_ms`; returns their number. A dry run changes nothing."""
     state, channel, reason, name = which
     rows = connection.execute(
         "SELECT nid, rid, channel, aid FROM delivery JOIN notification USING (nid) "

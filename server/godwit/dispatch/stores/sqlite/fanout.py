@@ -1,4 +1,4 @@
-"""Deliveries in the embedded store: what the workers of a channel do with them, each a unit of the writer.
+"""Deliveries in the embedded store: the operations of a channel's workers, each a unit of the writer.
 
 Invariant: a delivery starts an attempt only from the state `queued` with the attempt number that its worker knows.
 """
@@ -22,7 +22,7 @@ from .manage.wishes import BOUNCED, put_suppression
 from .many.rows import PAIR, pack_rows
 
 NEXT_STEP = "next_step"
-"""Why a delivery ends whose policy moved on. One that is being sent then has it already: it is not tried again."""
+"""The reason of a delivery whose policy went to the next step. One that is being sent then is not retried."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"
 
 
@@ -48,7 +48,7 @@ def advance(
 
 
 def put_off(connection: sqlite3.Connection, rows: Sequence[PutOff]) -> None:
-    """Queued deliveries are due at other times, unless somebody else has begun them."""
+    """Make queued deliveries due at other times, unless another worker has begun them."""
     connection.executemany(
         f"UPDATE delivery SET due_ms = ? WHERE {_KEY} AND state = 1 AND attempt = ?",
         [(row.due_ms, *row.key, row.attempt) for row in rows],
@@ -58,7 +58,7 @@ def put_off(connection: sqlite3.Connection, rows: Sequence[PutOff]) -> None:
 def claim_due(
     connection: sqlite3.Connection, channel: str, now_ms: int, due_ms: int, limit: int, own: Collection[DeliveryKey]
 ) -> list[Shipment]:
-    """Deliveries that nobody works on: deferred and due, or left behind by a worker whose lease ended."""
+    """Claim deliveries without a worker: deferred and due, or of a worker whose lease ended."""
     rows = connection.execute(
         "SELECT nid, rid, channel, aid, state, attempt, doubt, reason FROM delivery "
         "WHERE channel = ? AND state IN (1, 2, 3) AND due_ms <= ? ORDER BY due_ms LIMIT ?",
@@ -88,7 +88,7 @@ def claim_due(
 
 
 class Due:
-    """A delivery that is due, and what it was."""
+    """A delivery that is due, and its previous state."""
 
     __slots__ = ("attempt", "facts", "is_doubtful", "is_left", "key", "state")
 
@@ -107,7 +107,7 @@ class Due:
 
 
 def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Target | None:
-    """The target of a due delivery that goes out now; every other one is ended, or waits on."""
+    """The target of a due delivery that is sent now. Every other one is ended, or waits longer."""
     key, facts = due.key, due.facts
     found = None if facts is None else find_target(connection, key, facts.options.copies)
     if facts is None or facts.is_cancelled:
@@ -175,7 +175,7 @@ def _end(
 
 
 def hurry_route(connection: sqlite3.Connection, key: DeliveryKey) -> None:
-    """A delivery of a policy's step ended, or its receiver did something: whether the next step begins is looked at now."""
+    """A delivery of a policy's step ended, or its receiver acted: check now whether the next step begins."""
     connection.execute("UPDATE route SET due_ms = 0 WHERE nid = ? AND rid = ?", key[:2])
 
 
@@ -230,9 +230,8 @@ def _settle(connection: sqlite3.Connection, outcome: Outcome, changes: Changes) 
 
 
 def _end_address(connection: sqlite3.Connection, outcome: Outcome, now_ms: int) -> None:
-    """Nothing more is sent to the address; an e-mail address is suppressed, whoever has it.
-
-    Mail servers judge senders by how often they ask for mailboxes that do not exist. A webhook that answers 410 may come back.
+    """Send nothing more to the address; an e-mail address is suppressed for all receivers. Mail servers judge senders by how
+    often they address unknown mailboxes. A webhook that answers 410 may be used again later.
     """
     connection.execute(
         "UPDATE address SET state = 'invalid', reason = ? WHERE aid = ? AND value = ?",
@@ -244,7 +243,7 @@ def _end_address(connection: sqlite3.Connection, outcome: Outcome, now_ms: int) 
 
 
 def _judge_retry(connection: sqlite3.Connection, outcome: Outcome, stored: str) -> tuple[State, str] | None:
-    """The state of a delivery that is not tried again although its attempt failed for now; None: it is."""
+    """The state of a delivery that is not retried after a temporary failure; None: it is retried."""
     facts = read_facts(connection, outcome.key.nid)
     if facts is None or facts.is_cancelled:
         return State.CANCELLED, ""

@@ -1,7 +1,8 @@
 """Groups and their subscriptions in the embedded store.
 
-A group has versions: sending goes to the current one. Imports write another version, which becomes the current one at once. Invariant:
-a notification goes to the version that was current when it was accepted, and to subscriptions that were older than it.
+A group has versions; notifications go to the current one. An import writes another version, which then becomes the
+current one at once. Invariant: a notification goes to the version that was current when it was accepted, and to
+subscriptions made before it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def find_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[
 
 
 def put_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Creates a group, with version 0; whether it is new."""
+    """Create a group, with version 0; returns whether it is new."""
     made = connection.execute(
         "INSERT OR IGNORE INTO receiver_group (tenant, name, version) VALUES (?, ?, 0)", (tenant, name)
     )
@@ -29,7 +30,7 @@ def put_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
 
 
 def count_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, int, int] | None:
-    """The current version of a group, how many receivers it has, and the last version that was imported, whole or not."""
+    """The current version of a group, its number of receivers, and the last imported version, complete or not."""
     found = find_group(connection, tenant, name)
     if found is None:
         return None
@@ -39,7 +40,7 @@ def count_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple
 
 
 def delete_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Deletes a group and all its versions; whether there was one. Jobs that read it end."""
+    """Delete a group and all its versions; returns whether it existed. Jobs that read it end."""
     found = find_group(connection, tenant, name)
     if found is None:
         return False
@@ -51,7 +52,7 @@ def delete_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool
 def subscribe(
     connection: sqlite3.Connection, tenant: str, group: str, receivers: Iterable[str], version: int | None
 ) -> list[str] | None:
-    """Adds receivers to a version of a group (None: the current one); the names that do not exist. None: no such group."""
+    """Add receivers to a version of a group (None: the current one); returns the names that do not exist. None: no such group."""
     found = find_group(connection, tenant, group)
     if found is None:
         return None
@@ -78,7 +79,7 @@ def is_subscribed(connection: sqlite3.Connection, tenant: str, group: str, recei
 
 
 def unsubscribe(connection: sqlite3.Connection, tenant: str, group: str, receiver: str) -> bool:
-    """Removes a receiver from the current version; whether it was there."""
+    """Remove a receiver from the current version; returns whether it was in it."""
     found, rid = find_group(connection, tenant, group), find_receiver(connection, tenant, receiver)
     if found is None or rid is None:
         return False
@@ -87,7 +88,7 @@ def unsubscribe(connection: sqlite3.Connection, tenant: str, group: str, receive
 
 
 def set_version(connection: sqlite3.Connection, tenant: str, group: str, version: int) -> bool:
-    """Makes a version the current one. Others stay, so that notifications under way find theirs."""
+    """Make a version the current one. Older ones stay for notifications that were accepted before."""
     changed = connection.execute(
         "UPDATE receiver_group SET version = ? WHERE tenant = ? AND name = ?", (version, tenant, group)
     )

@@ -1,8 +1,8 @@
-"""Inboxes in the embedded store: appending, fetching, and what receivers do with items.
+"""Inboxes in the embedded store: append, fetch, and marks by receivers.
 
-An item takes the next SEQ of its receiver, and so does each change of it: only an item's latest change is kept, so a client that was
-away learns what happened to it. The head keeps epoch, SEQ and the counts. Invariant: `unread` and `unseen` equal the items that lack
-the flag and are not archived.
+An item takes the next SEQ of its receiver, and so does each change of it. Only an item's latest change is kept, which is
+enough for a client that was disconnected. The head has the epoch, the SEQ and the counts. Invariant: `unread` and
+`unseen` equal the items that lack the flag and are not archived.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ _ITEM = (
     "LEFT JOIN notification USING (nid) WHERE item.rid = ?"
 )
 JOBS_AT_ONCE = 50
-"""Jobs with more than one receiver, or with options. A unit takes some milliseconds at most: accepts wait for it."""
+"""The number of jobs in a unit with more than one receiver, or with options. A unit takes some milliseconds at most, because
+accepts wait for it.
+"""
 _RID = object()
-"""Stands for the number of the receiver, which is not known before its name was looked up."""
+"""A placeholder for the receiver's number before its name was looked up."""
 
 
 def append_pages(
     connection: sqlite3.Connection, tenant: str | None, now_ms: int, lease_ms: int, limit: int, items_max: int
 ) -> tuple[int, list[InboxItem]]:
-    """Takes due jobs and appends their next pages, `limit` receivers together: how many jobs, and the items.
-
-    Claim, intent and checkpoint are one unit. Most jobs have one receiver: taken one by one, each would wait for a commit of its own.
+    """Claim due jobs and append their next pages, `limit` receivers in all. Returns the number of jobs, and the items.
+    Claim, intent and checkpoint are one unit. Most jobs have one receiver; each alone would need a commit of its own.
     """
     wake_put_off(connection, "inbox", now_ms)
     count, items = append_singles(connection, tenant, now_ms, limit, items_max)
@@ -66,7 +67,7 @@ def append_pages(
 def append_page(
     connection: sqlite3.Connection, job: Job, page: Page, now_ms: int, items_max: int
 ) -> list[InboxItem] | None:
-    """Inserts a page's deliveries and items and moves the cursor; None where the fence is another's."""
+    """Insert a page's deliveries and items and move the cursor; None if another worker owns the job."""
     if not move_cursor(connection, job, page):
         return None
     changes = Changes(connection, now_ms, {job.nid: job.tenant})
@@ -90,7 +91,7 @@ def append_page(
 
 
 def append_due(connection: sqlite3.Connection, now_ms: int, limit: int, items_max: int) -> tuple[int, list[InboxItem]]:
-    """Appends deferred items that are due: how many deliveries were looked at, and the items."""
+    """Append deferred items that are due. Returns the number of deliveries examined, and the items."""
     rows = connection.execute(
         "SELECT nid, rid, aid, state FROM delivery WHERE channel = 'inbox' AND state IN (1, 2, 3) AND due_ms <= ? "
         "ORDER BY due_ms LIMIT ?",
@@ -115,7 +116,7 @@ def append_due(connection: sqlite3.Connection, now_ms: int, limit: int, items_ma
 
 
 class Origin(NamedTuple):
-    """What the items of a notification have in common."""
+    """The properties that all items of a notification share."""
 
     tenant: str
     notification: str
@@ -133,7 +134,7 @@ def _append_all(
     now_ms: int,
     items_max: int,
 ) -> list[InboxItem]:
-    """Items that replace none and are the same for all: the statements run for all of them at once."""
+    """Append items that replace none and are the same for all receivers, with one run of the statements."""
     numbers = pack_list(rids)
     connection.execute(
         "UPDATE head SET seq = seq + 1, unread = unread + 1, unseen = unseen + 1, items = items + 1 "
@@ -168,7 +169,7 @@ def _read_origin(connection: sqlite3.Connection, tenant: str, nid: int, collapse
 def _append(
     connection: sqlite3.Connection, key: DeliveryKey, receiver: str, origin: Origin, now_ms: int, items_max: int
 ) -> list[InboxItem]:
-    """The item, after the changes of those it replaces and before those of the oldest, where there are too many."""
+    """The new item, after the changes of those it replaces and before those of the oldest items, if there are too many."""
     replaced: list[InboxItem] = []
     if origin.collapse_key:
         replaced = recall_items(
@@ -190,7 +191,7 @@ def _append(
 def recall_items(
     connection: sqlite3.Connection, rid: int, seqs: Sequence[int], tenant: str, receiver: str
 ) -> list[InboxItem]:
-    """Withdraws items: each becomes a change with the flag, which clients take as gone."""
+    """Withdraw items: each becomes a change with the flag, and clients remove it."""
     changed = []
     for seq in seqs:
         flags = connection.execute("SELECT flags FROM item WHERE rid = ? AND seq = ?", (rid, seq)).fetchone()[0]
@@ -203,7 +204,7 @@ def recall_items(
 
 
 def recall_some(connection: sqlite3.Connection, tenant: str, name: str, limit: int) -> list[InboxItem]:
-    """Withdraws items of a notification; empty once there are none."""
+    """Withdraw some items of a notification; empty once there are none."""
     rows = connection.execute(
         "SELECT item.rid, item.seq, receiver.name FROM notification JOIN delivery USING (nid) "
         "JOIN item ON item.rid = delivery.rid AND item.nid = delivery.nid JOIN receiver ON receiver.rid = item.rid "
@@ -223,12 +224,12 @@ def read_head(connection: sqlite3.Connection, tenant: str, receiver: str) -> tup
 
 
 def fetch_after(connection: sqlite3.Connection, tenant: str, receiver: str, after: int, limit: int) -> Fetched | None:
-    """Items and changes after a SEQ, oldest first. Complete up to the head, unless `limit` cut them."""
+    """Items and changes after a SEQ, oldest first. Complete up to the head, unless `limit` was reached."""
     return _fetch(connection, tenant, receiver, " AND item.seq > ? ORDER BY item.seq LIMIT ?", (after,), limit)
 
 
 class Filter(NamedTuple):
-    """Which items a list shows: those with no flag of `without`, all flags of `flags`, and of `category` (empty: any)."""
+    """The items of a list: with no flag of `without`, with all of `flags`, and of `category` (empty: any)."""
 
     flags: int = 0
     without: int = 0

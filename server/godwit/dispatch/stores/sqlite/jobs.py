@@ -1,7 +1,8 @@
 """Jobs in the embedded store: cursors over the receivers of a notification on one channel.
 
-Invariant: a page commits only under the job's fence, its deliveries and its checkpoint in one transaction. A job is open (`is_done` 0),
-done (1), put off to the next day (2), or paused (3); one that waits costs the claims of others nothing.
+Invariant: a page commits only under the job's fence, its deliveries and its checkpoint in one transaction. A job is open
+(`is_done` 0), done (1), put off to the next day (2), or paused (3); a waiting job does not slow down the claims of
+others.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from .many.rows import pack_list
 from .tenants import count_left, next_day_ms
 
 WAITING_LOOKED_AT = 200
-"""Jobs of tenants whose day is used up that one claim looks at."""
+"""How many jobs of tenants with a used-up daily quota one claim examines."""
 
 
 def list_due_tenants(connection: sqlite3.Connection, channel: str, now_ms: int) -> list[str]:
-    """The tenants with a job that nobody works on."""
+    """The tenants with a job that no worker has claimed."""
     rows = connection.execute(
         "SELECT tenant FROM job WHERE channel = ?1 AND is_done = 0 AND lease_end_ms <= ?2 "
         "UNION SELECT tenant FROM job WHERE channel = ?1 AND is_done = 2 AND lease_end_ms <= ?2",
@@ -42,9 +43,8 @@ def claim_job(
     lease_ms: int,
     priority_max: int = Priority.BULK,
 ) -> Job | None:
-    """The most urgent due job, then the oldest, of one tenant or of any.
-
-    A job of a tenant whose day is used up waits for the next, unless its next receivers have no address of the channel.
+    """Claim the most urgent due job, then the oldest, of one tenant or of any. If the tenant's daily quota is used up, the
+    job is put off to the next day, unless its next receivers have no address of the channel.
     """
     wake_put_off(connection, channel, now_ms)
     for _ in range(WAITING_LOOKED_AT):
@@ -75,7 +75,7 @@ def claim_job(
 
 
 def wake_put_off(connection: sqlite3.Connection, channel: str, now_ms: int) -> None:
-    """Jobs that waited for the next day are open again when it comes."""
+    """Reopen the jobs that were put off to this day."""
     connection.execute(
         "UPDATE job SET is_done = 0 WHERE channel = ? AND is_done = 2 AND lease_end_ms <= ?", (channel, now_ms)
     )
@@ -84,7 +84,7 @@ def wake_put_off(connection: sqlite3.Connection, channel: str, now_ms: int) -> N
 def _find_due(
     connection: sqlite3.Connection, channel: str, tenant: str | None, now_ms: int, priority_max: int
 ) -> tuple[int, str] | None:
-    """Number and tenant of the most urgent due job. An index has the jobs in this order: all that is passed over is worked on now."""
+    """Number and tenant of the most urgent due job. An index has this order; the jobs skipped have been claimed."""
     order, one = ("job_order", "") if tenant is None else ("job_due", "AND tenant = ?4 ")
     row: tuple[int, str] | None = connection.execute(
         f"SELECT nid, tenant FROM job INDEXED BY {order} WHERE channel = ?1 AND is_done = 0 AND lease_end_ms <= ?2 "
@@ -106,7 +106,7 @@ def _needs_no_delivery(connection: sqlite3.Connection, nid: int, channel: str) -
 
 @contextmanager
 def apart(connection: sqlite3.Connection, job: Job) -> Iterator[None]:
-    """Undoes what a job does that fails, and nothing of its neighbours. It keeps its lease, so it is tried again only when that ends."""
+    """Undo the changes of a job that fails, and not those of others. It keeps its lease, so it is retried only when that ends."""
     connection.execute("SAVEPOINT job")
     try:
         yield
@@ -120,7 +120,7 @@ def apart(connection: sqlite3.Connection, job: Job) -> Iterator[None]:
 
 
 def read_page(connection: sqlite3.Connection, job: Job, limit: int, now_ms: int) -> Page:
-    """Receivers after the cursor that still exist, with their active addresses of the channel and the verdict on each."""
+    """Existing receivers after the cursor, with their active addresses of the channel and the verdict on each."""
     left = count_left(connection, job.tenant, now_ms)
     page, is_last, left_out = read_numbers(connection, job, limit if not left else min(limit, left))
     facts = read_facts(connection, job.nid)
@@ -145,7 +145,7 @@ def read_page(connection: sqlite3.Connection, job: Job, limit: int, now_ms: int)
 def commit_page(
     connection: sqlite3.Connection, job: Job, page: Page, due_ms: int, now_ms: int
 ) -> tuple[DeliveryKey, ...] | None:
-    """The intent and the checkpoint in one; None where the fence is another's."""
+    """Store the intent and the checkpoint together; None if another worker owns the job."""
     if not move_cursor(connection, job, page):
         return None
     changes = Changes(connection, now_ms, {job.nid: job.tenant})
@@ -155,7 +155,7 @@ def commit_page(
 
 
 def move_cursor(connection: sqlite3.Connection, job: Job, page: Page) -> bool:
-    """The checkpoint: false where another worker owns the job. The lease ends, so that the next page may go to anybody."""
+    """Store the checkpoint; false if another worker owns the job. The lease ends, so that any worker may take the next page."""
     moved = connection.execute(
         "UPDATE job SET cursor = ?, is_done = ?, lease_end_ms = 0 WHERE nid = ? AND channel = ? AND fence = ?",
         (page.cursor, int(page.is_last), job.nid, job.channel, job.fence),
@@ -171,7 +171,7 @@ def insert_deliveries(
     changes: Changes,
     queued: State = State.QUEUED,
 ) -> tuple[DeliveryKey, ...]:
-    """Inserts the rows that were missing; those that go out now, as `queued`. Receivers of a policy's step get their route."""
+    """Insert the missing rows; returns those to send now, as `queued`. Receivers of a policy's step get their route."""
     due: list[DeliveryKey] = []
     if _are_plain(connection, job, page):
         due += _insert_plain(connection, job, page, due_ms, changes, queued)
@@ -186,7 +186,7 @@ def insert_deliveries(
 
 
 def _are_plain(connection: sqlite3.Connection, job: Job, page: Page) -> bool:
-    """Whether no row of a page can be there already or end before it is sent: they are inserted at once."""
+    """Whether no row of a page can exist already or end before it is sent: then all are inserted at once."""
     if not page.targets or job.options.collapse_key or job.options.dedupe or job.options.is_personal:
         return False
     row = connection.execute(
@@ -229,7 +229,7 @@ def insert_delivery(
     changes: Changes,
     queued: State,
 ) -> State | None:
-    """Inserts one delivery; the state it got, None where it was there."""
+    """Insert one delivery; returns its state, None if it existed."""
     verdict = target.verdict
     state = queued if verdict.state is State.QUEUED else verdict.state
     done = connection.execute(
@@ -258,7 +258,7 @@ def insert_delivery(
 
 
 def add_routes(connection: sqlite3.Connection, job: Job, page: Page, now_ms: int) -> None:
-    """Each receiver of a page of a policy's first step, with the time at which the next step is looked at."""
+    """Insert the receivers of a page of a policy's first step, each with the time at which the next step is examined."""
     found = connection.execute("SELECT step FROM job WHERE nid = ? AND channel = ?", (job.nid, job.channel)).fetchone()
     step = int(found[0])
     wait_ms = job.options.steps[step].wait_s * 1_000
@@ -276,9 +276,8 @@ def add_routes(connection: sqlite3.Connection, job: Job, page: Page, now_ms: int
 
 
 def read_numbers(connection: sqlite3.Connection, job: Job, limit: int) -> tuple[Sequence[int], bool, Collection[int]]:
-    """Numbers of receivers after the cursor, whether they are the last, and those that are left out.
-
-    They are those listed, or a group's as it was at the accept; what a notification to a group lists is left out.
+    """Numbers of receivers after the cursor, whether they are the last, and the excluded ones. They are those listed, or
+    those in the group when the notification was accepted; for a group, the listed ones are excluded.
     """
     targets, gid, version, accepted = connection.execute(
         "SELECT targets, gid, version, accepted FROM notification WHERE nid = ?", (job.nid,)

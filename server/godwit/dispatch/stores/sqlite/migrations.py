@@ -1,7 +1,7 @@
-"""From one version of the tables to the next: what is stored outlives an upgrade.
+"""Converts the tables from one version to the next, so that stored data survives an upgrade.
 
-Each entry brings a file of its version to the one after it, in one transaction with its number. Invariant: a file that was brought up to
-date has the tables of a new one.
+Each entry converts a file of its version to the next one, in one transaction with the version's number. Invariant: a
+converted file has the tables of a new one.
 """
 
 from __future__ import annotations
@@ -73,6 +73,6 @@ VERSION = OLDEST + len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Brings a file of an earlier version up to date, step by step."""
+    """Convert a file of an earlier version to the current one, step by step."""
     for step in range(version, VERSION):
         connection.executescript(f"BEGIN; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;")

@@ -1,4 +1,4 @@
-"""Reads beside the writer: threads with connections of their own. No read transaction outlives one call."""
+"""Reads in parallel to the writer: threads with connections of their own. A read transaction ends with its call."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Reader:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="godwit-dispatch-reader", initializer=self._open)
 
     async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """What `read` returns, from one of the reader threads."""
+        """Run `read` on one of the reader threads, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, read)
 
     def close(self) -> None:
-        """Returns when no read runs any more."""
+        """Returns when no read is running."""
         self._threads.shutdown(wait=True)
         for connection in self._opened:
             connection.close()

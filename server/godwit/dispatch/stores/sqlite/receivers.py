@@ -16,7 +16,7 @@ from .tenants import give_bytes_back, take_receiver
 
 
 class ReceiverRow(NamedTuple):
-    """One receiver, as the API shows it."""
+    """One receiver, in the API's form."""
 
     name: str
     epoch: int
@@ -24,7 +24,7 @@ class ReceiverRow(NamedTuple):
 
 
 class AddressRow(NamedTuple):
-    """One address of a receiver. The secret is shown once, when it is made."""
+    """One address of a receiver. The secret is shown once, when it is created."""
 
     name: str
     channel: str
@@ -34,7 +34,7 @@ class AddressRow(NamedTuple):
 
 
 def take_number(connection: sqlite3.Connection, count: int = 1) -> int:
-    """The next number of the one counter that orders accepting and subscribing; of several, the last."""
+    """The next number of the counter that orders accepting and subscribing; for several, the last one."""
     row = connection.execute("UPDATE number SET value = value + ? RETURNING value", (count,)).fetchone()
     return int(row[0])
 
@@ -46,7 +46,7 @@ def find_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> int
 
 
 def find_receivers(connection: sqlite3.Connection, tenant: str, names: Iterable[str]) -> tuple[list[int], list[str]]:
-    """The numbers of receivers, sorted and each once, and the names that do not exist."""
+    """The numbers of receivers, sorted and without repeats, and the names that do not exist."""
     found: set[int] = set()
     unknown = []
     for name in dict.fromkeys(names):
@@ -56,7 +56,7 @@ def find_receivers(connection: sqlite3.Connection, tenant: str, names: Iterable[
 
 
 def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attributes: bytes, now_ms: int) -> bool:
-    """Creates or replaces a receiver; whether it is new. A recreated one gets a new epoch, the time in milliseconds."""
+    """Create or replace a receiver; returns whether it is new. A recreated one gets a new epoch, the time in milliseconds."""
     known = connection.execute(
         "SELECT preferences FROM receiver WHERE tenant = ? AND name = ?", (tenant, name)
     ).fetchone()
@@ -78,7 +78,7 @@ def put_receiver(connection: sqlite3.Connection, tenant: str, name: str, attribu
 
 
 def put_receivers(connection: sqlite3.Connection, tenant: str, rows: Mapping[str, bytes], now_ms: int) -> None:
-    """Creates or replaces many receivers, given as name and attributes: the statements run for all of them at once."""
+    """Create or replace many receivers, given as name and attributes, with one run of the statements."""
     names = pack_names(rows)
     which = "tenant = ? AND name IN (SELECT value FROM json_each(?))"
     known = dict(connection.execute(f"SELECT name, preferences FROM receiver WHERE {which}", (tenant, names)))
@@ -102,18 +102,18 @@ def put_receivers(connection: sqlite3.Connection, tenant: str, rows: Mapping[str
 
 
 ADDRESS_PREFIX = "address:"
-"""How a receiver is named that stands for an address without a receiver of its own. It has no inbox: its epoch says when it may go."""
+"""The name of a receiver that stands for a bare address. It has no inbox; its epoch is the time from which it may be deleted."""
 
 
 def keep_until(connection: sqlite3.Connection, tenant: str, name: str, until_ms: int) -> None:
-    """The receiver of an address is needed at least until a notification expires."""
+    """Keep the receiver of an address at least until a notification expires."""
     connection.execute(
         "UPDATE receiver SET epoch = max(epoch, ?) WHERE tenant = ? AND name = ?", (until_ms, tenant, name)
     )
 
 
 def forget_address(connection: sqlite3.Connection, rid: int, before_ms: int) -> None:
-    """Deletes the receiver of an address, unless a notification that expires later needs it."""
+    """Delete the receiver of an address, unless a notification that expires later needs it."""
     row = connection.execute(
         "SELECT tenant, name FROM receiver WHERE rid = ? AND substr(name, 1, ?) = ? AND epoch < ?",
         (rid, len(ADDRESS_PREFIX), ADDRESS_PREFIX, before_ms),
@@ -138,7 +138,7 @@ def read_receiver(
 
 
 def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Deletes a receiver with its addresses, inbox and deliveries' names; whether there was one."""
+    """Delete a receiver with its addresses, its inbox and its name in deliveries; returns whether it existed."""
     rid = find_receiver(connection, tenant, name)
     if rid is None:
         return False
@@ -151,7 +151,7 @@ def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> b
 
 
 def put_preferences(connection: sqlite3.Connection, tenant: str, name: str, preferences: bytes) -> bool:
-    """Replaces what a receiver wants; false where there is no such receiver."""
+    """Replace a receiver's preferences; false if it does not exist."""
     row = connection.execute("SELECT attributes FROM receiver WHERE tenant = ? AND name = ?", (tenant, name)).fetchone()
     if row is None:
         return False
@@ -163,7 +163,7 @@ def put_preferences(connection: sqlite3.Connection, tenant: str, name: str, pref
 
 
 def read_preferences(connection: sqlite3.Connection, tenant: str, name: str) -> bytes | None:
-    """What a receiver wants, as JSON: category → channel → whether; empty: everything."""
+    """A receiver's preferences, as JSON: category → channel → whether to send; empty: everything."""
     row = connection.execute(
         "SELECT preferences FROM receiver WHERE tenant = ? AND name = ?", (tenant, name)
     ).fetchone()
@@ -171,7 +171,7 @@ def read_preferences(connection: sqlite3.Connection, tenant: str, name: str) -> 
 
 
 def make_profile(attributes: bytes, preferences: bytes) -> bytes:
-    """What decides about sending, from the two; empty where nothing does."""
+    """The profile for decisions, from preferences and attributes; empty if neither affects them."""
     known = msgspec.json.decode(attributes, type=_Attributes)
     wanted = msgspec.json.decode(preferences, type=dict[str, dict[str, bool]]) if preferences else {}
     out = frozenset(
@@ -197,9 +197,8 @@ def put_address(
     value: str,
     form: str | None = None,
 ) -> AddressRow | None:
-    """Creates or replaces an address; None where the receiver does not exist. A new webhook gets a signing secret.
-
-    Without `form` the one that is stored stays.
+    """Create or replace an address; None if the receiver does not exist. A new webhook gets a signing secret. Without `form`
+    the stored one is kept.
     """
     rid = find_receiver(connection, tenant, receiver)
     if rid is None:
@@ -217,6 +216,6 @@ def put_address(
 
 
 def delete_address(connection: sqlite3.Connection, tenant: str, receiver: str, name: str) -> bool:
-    """Deletes a receiver's addresses of this name; whether there were any."""
+    """Delete a receiver's addresses of this name; returns whether there were any."""
     rid = find_receiver(connection, tenant, receiver)
     return connection.execute("DELETE FROM address WHERE rid = ? AND name = ?", (rid, name)).rowcount > 0

@@ -1,7 +1,8 @@
-"""Forgetting in the embedded store: notifications that are old enough, with all that belongs to them.
+"""Retention in the embedded store: deletes old notifications with everything that belongs to them.
 
-Works in ranges of bounded size, so that accepting never waits long. Invariant: what is deleted is settled or expired; items of inboxes go
-with their notification, leave the counts right, and take a SEQ: clients that show them remove them.
+It works in ranges of bounded size, so that accepting never waits long. Invariant: only settled or expired notifications
+are deleted. Their inbox items are deleted too: counts stay correct, and each removal takes a SEQ, so that clients remove
+the item.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tables of the embedded store, and the settings of a connection.
 
-Times are wall-clock milliseconds. `number` is the one counter that orders accepting and subscribing: no clock does. Keys of large
-tables are clustered, so that fan-out inserts in order and retention deletes ranges.
+Times are wall-clock milliseconds. `number` is the one counter that orders accepting and subscribing, instead of a clock.
+Keys of large tables are clustered, so that fan-out inserts in order and retention deletes ranges.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ CREATE INDEX presence_connected ON presence (rid) WHERE is_connected = 1;
 
 
 def open_writer(path: Path, vault: Vault) -> sqlite3.Connection:
-    """The connection that writes; makes the tables where there are none. Raises DispatchDatabaseInvalid."""
+    """The connection for writes; creates the tables if there are none. Raises DispatchDatabaseInvalid."""
     try:
         path.touch(0o600)  # before the first write: the write-ahead log gets the mode of the file
         path.chmod(0o600)
@@ -175,7 +175,7 @@ def open_writer(path: Path, vault: Vault) -> sqlite3.Connection:
 
 
 def _knows_key(connection: sqlite3.Connection) -> bool:
-    """Whether the newest secrets can be read: what cannot be signed must not be sent."""
+    """Whether the newest secrets can be decrypted. Without them nothing may be sent, because it could not be signed."""
     rows = connection.execute(
         "SELECT unseal(secret) FROM (SELECT secret FROM address WHERE channel = 'webhook' ORDER BY aid DESC LIMIT 1) "
         "UNION ALL SELECT unseal(secret) FROM (SELECT secret FROM webhook ORDER BY wid DESC LIMIT 1) "
@@ -193,7 +193,7 @@ def open_reader(path: Path, vault: Vault) -> sqlite3.Connection:
 
 
 def add_functions(connection: sqlite3.Connection, vault: Vault) -> None:
-    """Lets statements encrypt what they store and decrypt what they read: `seal(text)` and `unseal(text)`."""
+    """Adds functions to SQL that encrypt and decrypt: `seal(text)` and `unseal(text)`."""
     connection.create_function("seal", 1, vault.seal)
     connection.create_function("unseal", 1, vault.unseal)
 

@@ -1,8 +1,8 @@
 """Policies of several steps in the embedded store: one row for each receiver moves from channel to channel.
 
-A step ends the policy when a delivery of it came as far as the step asks. When all of them came to nothing, or the time is over, what was
-not sent is cancelled and the next step begins. Deliveries of a later step are made as deferred and due: the channel's worker finds
-them like any other.
+A step ends the policy when one of its deliveries reaches the required state. If all of them failed, or the time is over,
+unsent deliveries are cancelled and the next step begins. Deliveries of a later step are inserted as deferred and due, so
+that the channel's worker finds them like others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REACHED = {"seen": Flag.SEEN | Flag.READ, "read": Flag.READ, "confirmed": Flag.
 
 
 def advance_routes(connection: sqlite3.Connection, channels: Collection[str], now_ms: int, limit: int) -> list[str]:
-    """Moves receivers whose step failed or took too long; the channels that now have work, one entry for each route looked at."""
+    """Move receivers whose step failed or took too long; returns the channels that now have work, one entry for each route examined."""
     rows = connection.execute(
         "SELECT nid, rid, step, deadline_ms FROM route WHERE due_ms <= ? ORDER BY due_ms LIMIT ?", (now_ms, limit)
     ).fetchall()
@@ -143,7 +143,7 @@ def _cancel_unsent(
 
 
 def _release_unsent(connection: sqlite3.Connection, key: DeliveryKey) -> None:
-    """An attempt may have reached the address; without one it is free for others."""
+    """Release the address value, unless an attempt may have reached the address."""
     row = connection.execute(
         "SELECT attempt FROM delivery WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?", key
     ).fetchone()

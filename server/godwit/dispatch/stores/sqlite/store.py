@@ -1,6 +1,6 @@
 """The embedded store: binds the units of this folder to the writer and the readers.
 
-Owns the file's lock: one process at a time. What a successful write returned is seen by the next read.
+Owns the file's lock: one process at a time. A read sees all writes that returned before it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEYS_FILE = "secrets.key"
 
 
 def take_lock(folder: Path) -> int:
-    """The lock on a folder's database, which ends when it is closed; raises ConfigInvalid where another process has it."""
+    """Take the lock of a folder's database; closing it releases it. Raises ConfigInvalid if another process has it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -39,7 +39,9 @@ class SqliteStore:
     """Implements FanoutStore and InboxStore. Open from construction to `close`."""
 
     def __init__(self, folder: Path, *, inbox_items_max: int = 1_000, secrets_key_file: Path | None = None) -> None:
-        """Raises ConfigInvalid where another process has the file; the keys of secrets stand in `secrets_key_file`, or beside it."""
+        """Raises ConfigInvalid if another process has the file. The keys of secrets are in `secrets_key_file`, or in the
+        database's folder.
+        """
         self._lock = take_lock(folder)
         self._inbox_items_max = inbox_items_max
         self._wal = folder / "dispatch.sqlite-wal"
@@ -54,7 +56,7 @@ class SqliteStore:
         self.reader = Reader(folder / "dispatch.sqlite", vault)
 
     def close(self) -> None:
-        """Commits what waits and lets another process have the file."""
+        """Commit waiting writes and release the lock."""
         self.reader.close()
         self.writer.close()
         os.close(self._lock)

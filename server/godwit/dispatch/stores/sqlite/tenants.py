@@ -1,6 +1,6 @@
 """Tenants, their API keys and their quotas in the embedded store.
 
-What a tenant uses is counted in the transaction that uses it. Invariant: a write beyond a quota is refused whole.
+Usage is counted in the transaction that causes it. Invariant: a write beyond a quota is refused as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DAY_MS = 86_400_000
 
 
 class Usage(NamedTuple):
-    """What a tenant uses now."""
+    """A tenant's current usage."""
 
     receivers: int
     stored_bytes: int
@@ -27,7 +27,7 @@ class Usage(NamedTuple):
 
 
 def put_tenant(connection: sqlite3.Connection, name: str, quotas: Quotas | None = None) -> bool:
-    """Creates a tenant, or sets its quotas; whether it is new. Jobs that wait for the next day are looked at again."""
+    """Create a tenant, or set its quotas; returns whether it is new. Jobs that wait for the next day are examined again."""
     packed = msgspec.json.encode(quotas or Quotas())
     made = connection.execute("INSERT OR IGNORE INTO tenant VALUES (?, ?, 0, 0, 0, 0)", (name, packed))
     if not made.rowcount and quotas is not None:
@@ -39,7 +39,7 @@ def put_tenant(connection: sqlite3.Connection, name: str, quotas: Quotas | None 
 
 
 def read_tenant(connection: sqlite3.Connection, name: str, now_ms: int) -> tuple[Quotas, Usage] | None:
-    """A tenant's quotas and what it uses."""
+    """A tenant's quotas and usage."""
     row = connection.execute(
         "SELECT quotas, receivers, stored_bytes, day, deliveries FROM tenant WHERE name = ?", (name,)
     ).fetchone()
@@ -55,7 +55,7 @@ def _read_quotas(packed: bytes) -> Quotas:
 
 
 def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) -> None:
-    """One receiver more, or fewer; raises RequestRefused beyond the quota."""
+    """Count one receiver more, or fewer; raises RequestRefused beyond the quota."""
     found = read_tenant(connection, tenant, 0)
     if found is not None and change > 0 and 0 < found[0].receivers < found[1].receivers + change:
         raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, f"the tenant may have {found[0].receivers:,} receivers")
@@ -63,13 +63,13 @@ def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) 
 
 
 def find_exceeded(connection: sqlite3.Connection, tenant: str, size: int, now_ms: int) -> str:
-    """The quota that stands against a notification of `size` bytes; empty where none does."""
+    """The quota that a notification of `size` bytes would exceed; empty if there is none."""
     found = read_tenant(connection, tenant, now_ms)
     return "" if found is None else judge_size(*found, size)
 
 
 def judge_size(quotas: Quotas, usage: Usage, size: int) -> str:
-    """The quota that stands against `size` bytes more; empty where none does."""
+    """The quota that `size` more bytes would exceed; empty if there is none."""
     if 0 < quotas.stored_bytes < usage.stored_bytes + size:
         return f"the tenant may store {quotas.stored_bytes:,} bytes"
     if 0 < quotas.deliveries_per_day <= usage.deliveries_today:
@@ -78,7 +78,7 @@ def judge_size(quotas: Quotas, usage: Usage, size: int) -> str:
 
 
 def count_left(connection: sqlite3.Connection, tenant: str, now_ms: int) -> int | None:
-    """How many deliveries a tenant may still make today; None: as many as it likes."""
+    """How many more deliveries a tenant may make today; None: unlimited."""
     found = read_tenant(connection, tenant, now_ms)
     if found is None or not found[0].deliveries_per_day:
         return None
@@ -91,17 +91,17 @@ def next_day_ms(now_ms: int) -> int:
 
 
 def take_bytes(connection: sqlite3.Connection, tenant: str, size: int) -> None:
-    """A notification was accepted."""
+    """Count the bytes of an accepted notification."""
     connection.execute("UPDATE tenant SET stored_bytes = stored_bytes + ? WHERE name = ?", (size, tenant))
 
 
 def give_bytes_back(connection: sqlite3.Connection, tenant: str, size: int) -> None:
-    """A notification was deleted."""
+    """Subtract the bytes of a deleted notification."""
     connection.execute("UPDATE tenant SET stored_bytes = max(0, stored_bytes - ?) WHERE name = ?", (size, tenant))
 
 
 def count_deliveries(connection: sqlite3.Connection, tenant: str, count: int, now_ms: int) -> None:
-    """Deliveries that were made today."""
+    """Count deliveries that were made today."""
     day = now_ms // DAY_MS
     connection.execute(
         "UPDATE tenant SET deliveries = IIF(day = ?, deliveries, 0) + ?, day = ? WHERE name = ?",
@@ -115,7 +115,7 @@ def has_tenant(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def put_key(connection: sqlite3.Connection, digest: bytes, tenant: str, scopes: str, is_test: bool = False) -> bool:
-    """Registers an API key by its digest; true."""
+    """Register an API key by its digest; returns true."""
     connection.execute("INSERT OR REPLACE INTO api_key VALUES (?, ?, ?, ?)", (digest, tenant, scopes, int(is_test)))
     return True
 
@@ -127,7 +127,7 @@ def list_keys(connection: sqlite3.Connection, tenant: str) -> list[tuple[bytes, 
 
 
 def delete_key(connection: sqlite3.Connection, tenant: str, name: str) -> list[bytes]:
-    """Deletes a tenant's key by its id, the first digits of its digest; the digests that are gone."""
+    """Delete a tenant's key by its id, the first digits of its digest; returns the deleted digests."""
     gone = [digest for digest, _, _ in list_keys(connection, tenant) if digest.hex()[:16] == name]
     connection.executemany("DELETE FROM api_key WHERE digest = ?", [(digest,) for digest in gone])
     return gone

@@ -1,7 +1,7 @@
 """The one thread that writes: units of work gather into a group, and each group is one commit.
 
-Owns the write connection. A unit runs in a savepoint of its own, so its error undoes nothing of its neighbours. Its caller gets the
-result only after the commit. Urgent units (an API call) go before bulk ones (a page), of which each group takes one.
+Owns the write connection. A unit runs in a savepoint of its own, so its error does not undo other units. Its caller gets
+the result only after the commit. Urgent units (an API call) run before bulk ones (a page), of which each group takes one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Work:
 
 
 class Writer:
-    """Open from construction to `close`, which commits what waits."""
+    """Open from construction to `close`, which commits waiting units."""
 
     def __init__(self, path: Path, vault: Vault) -> None:
         self._connection = open_writer(path, vault)
@@ -51,7 +51,7 @@ class Writer:
         self._thread.start()
 
     async def run(self, unit: Unit[T], *, bulk: bool = False) -> T:
-        """Runs a unit in the next group; returns after the commit. Raises StoreFailed where the store did not take it."""
+        """Run a unit in the next group; returns after the commit. Raises StoreFailed if the store refused it."""
         loop = asyncio.get_running_loop()
         work = _Work(unit, loop.create_future(), loop)
         with self._changed:
@@ -63,7 +63,7 @@ class Writer:
         return result
 
     async def empty_log(self) -> None:
-        """Returns when the write-ahead log is empty, so that nothing that was deleted is left in it."""
+        """Returns when the write-ahead log is empty, so that it contains no deleted data."""
         while not await self._ask_to_empty():  # noqa: ASYNC110 - SQLite has no event for the end of a read
             await asyncio.sleep(BUSY_S)
 
@@ -79,7 +79,7 @@ class Writer:
         return is_empty
 
     def close(self) -> None:
-        """Returns when all that was given is committed and the file is closed."""
+        """Returns when all units are committed and the file is closed."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -96,7 +96,7 @@ class Writer:
                     loop.call_soon_threadsafe(_settle, alike, self.on_commit)
 
     def _empty_log(self, asking: list[_Work]) -> None:
-        """Outside of every transaction; busy while a reader looks at the log."""
+        """Empty the log outside of a transaction; fails as busy while a reader uses the log."""
         if not asking:
             return
         try:

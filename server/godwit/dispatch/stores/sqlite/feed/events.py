@@ -1,6 +1,7 @@
-"""The event feed in the embedded store: what happened to notifications, kept as long as they are.
+"""The event feed in the embedded store: events of notifications, kept as long as the notifications.
 
-Events name receivers and addresses by number. Names are looked up when an event is read, so an erased receiver has none.
+Events name receivers and addresses by number. Names are looked up when an event is read, so those of erased receivers do
+not appear.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class EventRow(NamedTuple):
 
 
 def read_fresh(connection: sqlite3.Connection, after: int) -> tuple[int, list[tuple[str, int, str, str, int]]]:
-    """The number of the last event, and of those after `after`: tenant, notification, channel, type, count. -1: none of them."""
+    """The number of the last event, and of each event after `after`: tenant, notification, channel, type, count. With -1 no
+    events are returned.
+    """
     if after < 0:
         return int(connection.execute("SELECT coalesce(max(eid), 0) FROM event").fetchone()[0]), []
     rows = connection.execute(
@@ -43,7 +46,7 @@ def read_fresh(connection: sqlite3.Connection, after: int) -> tuple[int, list[tu
 def list_events(
     connection: sqlite3.Connection, tenant: str, after: int, types: Collection[str], limit: int
 ) -> tuple[list[EventRow], int, bool]:
-    """A tenant's events after a number, the number up to which they are complete, and whether more follow."""
+    """A tenant's events after a number, the number up to which they are complete, and whether there are more."""
     marks = ",".join("?" * len(types))
     which = f"AND type IN ({marks}) " if types else ""
     rows = connection.execute(
@@ -66,7 +69,7 @@ def show_event(row: EventRow) -> dict[str, Any]:
 
 
 def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str, Any]]:
-    """The deliveries of an event, with names as they are now."""
+    """The deliveries of an event, with current names."""
     members = unpack_members(row.members)
     receivers = find_names(connection, "receiver", "rid", {member.rid for member in members})
     addresses = find_address_names(connection, members)
@@ -82,7 +85,7 @@ def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str
 
 
 def forget_events(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
-    """Deletes events that are old enough; how many."""
+    """Delete old events; returns their number."""
     gone = connection.execute(
         "DELETE FROM event WHERE eid IN (SELECT eid FROM event WHERE time_ms < ? ORDER BY eid LIMIT ?)",
         (before_ms, limit),
@@ -91,13 +94,13 @@ def forget_events(connection: sqlite3.Connection, before_ms: int, limit: int) ->
 
 
 def find_address_names(connection: sqlite3.Connection, members: Collection[Member]) -> dict[int, str]:
-    """What the API calls the addresses of deliveries; an inbox has none."""
+    """The API's names of deliveries' addresses; inboxes have none."""
     copies = {member.aid: f"cc/{-1 - member.aid}" for member in members if member.aid < 0}
     return copies | find_names(connection, "address", "aid", {member.aid for member in members if member.aid > 0})
 
 
 def find_names(connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int]) -> dict[int, str]:
-    """The names of rows by their numbers; those that are gone have none."""
+    """The names of rows by their numbers; deleted rows have none."""
     found: dict[int, str] = {}
     wanted = sorted(numbers)
     for begin in range(0, len(wanted), 500):

@@ -1,4 +1,4 @@
-"""Rows of the journal stream `feedback`, made of events, and how far they were written."""
+"""Rows of the journal table `feedback`, made from events, and the number of the last one written."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def read_written(connection: sqlite3.Connection) -> int:
 
 
 def set_written(connection: sqlite3.Connection, last: int) -> None:
-    """The rows of all events up to `last` are in the journal."""
+    """Record that the rows of all events up to `last` are in the journal."""
     connection.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (NAME, last))
 
 
 def read_rows(connection: sqlite3.Connection, after: int, limit: int) -> tuple[list[FeedbackRow], int]:
-    """The rows of whole events after a number, at least `limit` where there are as many, and the number of the last event."""
+    """The rows of whole events after a number, at least `limit` if there are as many, and the number of the last event."""
     found = connection.execute(
         "SELECT eid, event.tenant, type, channel, reason, time_ms, members, notification.id, accepted_ms, options, receiver_group.name "
         "FROM event LEFT JOIN notification ON notification.nid = event.nid AND notification.tenant = event.tenant "

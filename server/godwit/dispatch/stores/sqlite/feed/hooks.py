@@ -39,7 +39,7 @@ class Hook(NamedTuple):
 
     @property
     def type_list(self) -> tuple[str, ...]:
-        """The types it wants."""
+        """The types of events that it receives."""
         return tuple(self.types.split())
 
 
@@ -51,7 +51,7 @@ def make_secret() -> str:
 def put_hook(
     connection: sqlite3.Connection, tenant: str, name: str, url: str, types: Sequence[str], detail: str
 ) -> tuple[Hook, bool]:
-    """Creates a webhook that begins with the next event, or changes one; whether it is new. One that was disabled works again."""
+    """Create a webhook that begins with the next event, or change one; returns whether it is new. A disabled one becomes active again."""
     packed = " ".join(sorted(set(types)))
     changed = connection.execute(
         "UPDATE webhook SET url = ?, types = ?, detail = ?, state = 'active', failures = 0, due_ms = 0, reason = '' "
@@ -79,7 +79,7 @@ def list_hooks_of(connection: sqlite3.Connection, tenant: str, name: str | None 
 
 
 def list_ready(connection: sqlite3.Connection, now_ms: int) -> list[Hook]:
-    """Active webhooks that are due and behind."""
+    """Active webhooks that are due and have events to send."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM webhook WHERE state = 'active' AND due_ms <= ? "
         "AND cursor < coalesce((SELECT max(eid) FROM event WHERE event.tenant = webhook.tenant), 0)",
@@ -89,7 +89,7 @@ def list_ready(connection: sqlite3.Connection, now_ms: int) -> list[Hook]:
 
 
 def delete_hook(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Deletes a webhook with its dead letters; whether there was one."""
+    """Delete a webhook with its dead letters; returns whether it existed."""
     found = list_hooks_of(connection, tenant, name)
     for hook in found:
         connection.execute("DELETE FROM webhook_letter WHERE wid = ?", (hook.wid,))
@@ -98,7 +98,7 @@ def delete_hook(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
 
 
 def rotate(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> Hook | None:
-    """A new secret; the old one signs, too, for a day."""
+    """Make a new secret; the old one also signs for a day."""
     connection.execute(
         "UPDATE webhook SET old_secret = secret, old_until_ms = ?, secret = seal(?) WHERE tenant = ? AND name = ?",
         (now_ms + ROTATION_MS, make_secret(), tenant, name),
@@ -108,7 +108,7 @@ def rotate(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
 
 
 def replay(connection: sqlite3.Connection, tenant: str, name: str, after: int) -> bool:
-    """Sends the events after a number again, also where the webhook was disabled."""
+    """Send the events after a number again, also if the webhook was disabled."""
     changed = connection.execute(
         "UPDATE webhook SET cursor = ?, state = 'active', failures = 0, due_ms = 0, reason = '' WHERE tenant = ? AND name = ?",
         (after, tenant, name),
@@ -117,7 +117,7 @@ def replay(connection: sqlite3.Connection, tenant: str, name: str, after: int) -
 
 
 def move(connection: sqlite3.Connection, hook: Hook, cursor: int) -> Hook | None:
-    """Everything up to `cursor` was sent; the webhook as it stands now, None where `hook` is no more what is stored."""
+    """Everything up to `cursor` was sent. Returns the stored webhook; None if it was changed since `hook` was read."""
     row = connection.execute(
         f"UPDATE webhook SET cursor = ?, failures = 0, reason = '' WHERE {_SAME} RETURNING {_COLUMNS}",
         (cursor, *_same(hook)),
@@ -134,7 +134,7 @@ def fail(connection: sqlite3.Connection, hook: Hook, failures: int, since_ms: in
 
 
 def disable(connection: sqlite3.Connection, hook: Hook, reason: str, now_ms: int) -> None:
-    """Nothing more is sent until it is put again; the feed says so."""
+    """Send nothing more until the webhook is stored again; the feed reports it."""
     changed = connection.execute(
         f"UPDATE webhook SET state = 'disabled', reason = ? WHERE {_SAME}", (reason, *_same(hook))
     )
@@ -143,7 +143,7 @@ def disable(connection: sqlite3.Connection, hook: Hook, reason: str, now_ms: int
 
 
 def bury(connection: sqlite3.Connection, hook: Hook, eid: int, part: str, reason: str, now_ms: int) -> None:
-    """An event that was rejected for good. The last LETTERS_MAX are kept, and none of a webhook that is gone."""
+    """Store an event that was rejected for good. The last LETTERS_MAX are kept, and none of a deleted webhook."""
     connection.execute(
         f"INSERT OR REPLACE INTO webhook_letter SELECT wid, ?, ?, ?, ? FROM webhook WHERE {_SAME}",
         (eid, part, reason, now_ms, *_same(hook)),
@@ -156,7 +156,7 @@ def bury(connection: sqlite3.Connection, hook: Hook, eid: int, part: str, reason
 
 
 def forget_letters(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
-    """Deletes some letters that are older; how many."""
+    """Delete some old letters; returns their number."""
     return connection.execute(
         "DELETE FROM webhook_letter WHERE (wid, eid, part) IN "
         "(SELECT wid, eid, part FROM webhook_letter WHERE time_ms < ? LIMIT ?)",
@@ -165,7 +165,7 @@ def forget_letters(connection: sqlite3.Connection, before_ms: int, limit: int) -
 
 
 _SAME = "wid = ? AND cursor = ? AND url = ? AND state = 'active'"
-"""A webhook that was neither replayed, nor put elsewhere, nor deleted since it was read."""
+"""A webhook that was not replayed, moved or deleted since it was read."""
 
 
 def _same(hook: Hook) -> tuple[int, int, str]:
@@ -173,7 +173,7 @@ def _same(hook: Hook) -> tuple[int, int, str]:
 
 
 def list_letters(connection: sqlite3.Connection, wid: int, limit: int) -> list[tuple[int, str, str, int]]:
-    """Events that were rejected: number, part, reason, time."""
+    """Rejected events: number, part, reason, time."""
     return connection.execute(
         "SELECT eid, part, reason, time_ms FROM webhook_letter WHERE wid = ? ORDER BY eid DESC LIMIT ?", (wid, limit)
     ).fetchall()

@@ -1,4 +1,4 @@
-"""The event feed over the embedded store's writer and readers: what the roles of the feed need."""
+"""The event feed with the embedded store's writer and readers, for the roles of the feed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class FeedStore:
 
 
 def read_parts(connection: Any, hook: hooks.Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
-    """Events after a webhook's cursor as CloudEvents; one with many deliveries goes in parts, if they are wanted."""
+    """Events after a webhook's cursor as CloudEvents. An event with many deliveries is split into parts, if the webhook
+    lists deliveries.
+    """
     rows, last, _ = list_events(connection, hook.tenant, hook.cursor, hook.type_list, limit)
     parts = []
     for row in rows:

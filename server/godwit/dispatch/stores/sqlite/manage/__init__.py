@@ -1,1 +1,1 @@
-"""What the API manages in the embedded store and fan-out only reads."""
+"""Resources that the API manages in the embedded store, and that fan-out only reads."""

@@ -1,6 +1,7 @@
-"""The attempts of each delivery in the embedded store: what each came to, and when.
+"""The attempts of each delivery in the embedded store, with their results and times.
 
-An attempt is written when its outcome is stored, or when nothing is known of it any more. What was throttled was none.
+An attempt is written when its outcome is stored, or when its outcome will stay unknown. A throttled send is not an
+attempt.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from typing import NamedTuple
 from ....model import DeliveryKey, State
 
 KEPT_MAX = 50
-"""Attempts of one delivery that are kept: the last."""
+"""How many attempts of one delivery are kept; older ones are deleted."""
 
 
 class AttemptRow(NamedTuple):
-    """One attempt, as the API shows it."""
+    """One attempt, in the API's form."""
 
     attempt: int
     state: str
     reason: str
     ref: str
     time_ms: int
-    """When its outcome was stored."""
+    """The time at which its outcome was stored."""
 
 
 def note_attempt(
@@ -35,7 +36,7 @@ def note_attempt(
     reason: str = "",
     ref: str = "",
 ) -> None:
-    """What an attempt came to. A later fact about the same attempt replaces it."""
+    """Store an attempt's result. A later fact about the same attempt replaces it."""
     connection.execute(
         "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*key, number, int(state), reason, ref, now_ms),

@@ -1,4 +1,4 @@
-"""What reports about e-mails change in the embedded store. A repeated or late one changes nothing."""
+"""The changes that reports about e-mails make in the embedded store. A repeated or late report changes nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .wishes import BOUNCED, put_suppression
 
 COMPLAINED = "complained"
 _PENDING = (State.QUEUED, State.DEFERRED, State.SENDING)
-"""The message may be out, and the outcome of the attempt is stored in a moment, or after the next one."""
+"""The states in which the message may have been sent, and the outcome of the attempt is not stored yet."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"
 
 
 def apply_report(connection: sqlite3.Connection, token: Token, report: Report, now_ms: int) -> bool:
-    """Stores what a report says about a delivery. False: the outcome of its attempt is not stored yet, so nothing can be."""
+    """Store what a report says about a delivery. False: the outcome of its attempt is not stored yet, so the report cannot be either."""
     key = token.key
     row = connection.execute(f"SELECT state, attempt, doubt FROM delivery WHERE {_KEY}", key).fetchone()
     if report.action is Action.COMPLAINED:
@@ -52,7 +52,7 @@ def apply_report(connection: sqlite3.Connection, token: Token, report: Report, n
 
 
 def complain(connection: sqlite3.Connection, token: Token, now_ms: int) -> None:
-    """The receiver called the e-mail unwanted: nothing more is sent to the address. Once is enough."""
+    """The receiver complained about the e-mail: send nothing more to the address. One complaint is enough."""
     address = _find_address(connection, token)
     if address is None:
         return
@@ -72,7 +72,7 @@ def _move(connection: sqlite3.Connection, key: DeliveryKey, state: State, detail
 
 
 def _end_address(connection: sqlite3.Connection, token: Token, detail: str, now_ms: int) -> None:
-    """The address is of no use: nothing more is sent to it."""
+    """The address is invalid: send nothing more to it."""
     if (address := _find_address(connection, token)) is None:
         return
     connection.execute("UPDATE address SET state = 'invalid', reason = ? WHERE aid = ?", (detail, token.key.aid))
@@ -80,7 +80,7 @@ def _end_address(connection: sqlite3.Connection, token: Token, detail: str, now_
 
 
 def _find_address(connection: sqlite3.Connection, token: Token) -> tuple[str, str, str] | None:
-    """Tenant, channel and value of a delivery's address; None where it was erased, or changed since the message was sent."""
+    """Tenant, channel and value of a delivery's address; None if it was erased, or changed since the message was sent."""
     row = connection.execute(
         "SELECT tenant, channel, value FROM address JOIN receiver USING (rid) WHERE aid = ? AND rid = ?",
         (token.key.aid, token.key.rid),

@@ -1,4 +1,4 @@
-"""A dry run over the embedded store: whom a notification would reach on which channel, and why others not."""
+"""A dry run with the embedded store: which receivers a notification would reach on which channel, and why not the others."""
 
 from __future__ import annotations
 

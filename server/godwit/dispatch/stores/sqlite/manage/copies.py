@@ -1,7 +1,7 @@
 """Copies of e-mails in the embedded store: each is a delivery of its own.
 
-They are made in the transaction that stores the receiver's first e-mail as sent, so that a copy is neither lost nor sent twice: it is tried
-again, suppressed and counted like any other delivery.
+They are inserted in the transaction that stores the receiver's first e-mail as sent, so that a copy is neither lost nor
+sent twice. A copy is retried, suppressed and counted like any other delivery.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..deciding import read_options
 
 
 def add_copies(connection: sqlite3.Connection, sent: DeliveryKey, changes: Changes) -> None:
-    """The copies of a receiver's e-mail that was sent; none where they exist, or where it is a copy itself."""
+    """Insert the copies of a receiver's e-mail that was sent. Does nothing if they exist, or if the e-mail is a copy itself."""
     row = connection.execute("SELECT options FROM notification WHERE nid = ?", (sent.nid,)).fetchone()
     if sent.aid < 0 or row is None:
         return

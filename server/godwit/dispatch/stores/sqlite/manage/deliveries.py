@@ -12,7 +12,7 @@ from ..deciding import ADDRESS_NAME
 from .personal import ask_again
 
 LOOKED_AT_MAX = 20_000
-"""Deliveries that one page looks at: a filter may select few of them."""
+"""How many deliveries one page examines; a filter may select few of them."""
 AGAIN = (State.DEFERRED, State.FAILED, State.UNKNOWN)
 """States from which a delivery can be sent again."""
 _ID = re.compile(r"dlv_(\d{1,18})_(\d{1,18})_(-?\d{1,18})")
@@ -24,7 +24,7 @@ _NAMES = "LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid)"
 
 
 class DeliveryRow(NamedTuple):
-    """One delivery, as the API shows it. A webhook has its id as `webhook-id`."""
+    """One delivery, in the API's form. The id of a webhook's delivery is its `webhook-id`."""
 
     id: str
     receiver: str | None
@@ -38,7 +38,7 @@ class DeliveryRow(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which deliveries are listed; None: all."""
+    """The filter for listed deliveries; None: all."""
 
     channel: str | None = None
     state: State | None = None
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 def read_deliveries(
     connection: sqlite3.Connection, tenant: str, name: str, wanted: Wanted, after: int, limit: int
 ) -> tuple[list[DeliveryRow], int | None] | None:
-    """Deliveries of the receivers after number `after`, and the number to go on from; None: no such notification."""
+    """Deliveries of the receivers after number `after`, and the number after which the next page begins. None: no such notification."""
     row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
     if row is None:
         return None
@@ -76,7 +76,7 @@ def read_deliveries(
 def find_delivery(
     connection: sqlite3.Connection, tenant: str, name: str
 ) -> tuple[DeliveryKey, DeliveryRow, str] | None:
-    """A tenant's delivery by its id, with its notification; None where there is none."""
+    """A tenant's delivery by its id, with its notification; None if it does not exist."""
     if (parts := _ID.fullmatch(name)) is None:
         return None
     row = connection.execute(
@@ -88,7 +88,7 @@ def find_delivery(
 
 
 def retry(connection: sqlite3.Connection, key: DeliveryKey, now_ms: int, expires_ms: int) -> bool:
-    """Sends a delivery again now, and lets its notification live until `expires_ms`; false where it cannot be sent again."""
+    """Send a delivery again now, and extend its notification until `expires_ms`; false if it cannot be sent again."""
     row = connection.execute(
         "SELECT delivery.state, notification.state FROM delivery JOIN notification USING (nid) "
         "WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",

@@ -1,4 +1,4 @@
-"""All that the embedded store holds about one receiver, for the receiver: without secrets, and with the content of the inbox."""
+"""Everything that the embedded store has about one receiver, for the receiver: without secrets, and with the inbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import presence
 from .wishes import list_suppressions
 
 ITEMS_MAX = 100_000
-"""More than an inbox can have."""
+"""A number larger than any inbox."""
 
 
 def export_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
-"""A tenant that is deleted, with all that belongs to it, in the embedded store.
+"""Deletes a tenant and everything that belongs to it from the embedded store.
 
-Its keys go first, so that nothing more is accepted, and the row with its name last: what a crash leaves is deleted by the next request. It
-works in bounded units, so that other tenants do not wait.
+Its keys are deleted first, so that nothing more is accepted, and its own row last: after a crash the next request deletes
+the rest. It works in bounded units, so that other tenants do not wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SMALL = ("template", "category", "suppression", "presence_tenant")
 
 
 def take_keys(connection: sqlite3.Connection, tenant: str) -> list[bytes] | None:
-    """Deletes a tenant's API keys, and ends its jobs; the digests of the keys. None: no such tenant."""
+    """Delete a tenant's API keys, and end its jobs; returns the digests of the keys. None: no such tenant."""
     if not has_tenant(connection, tenant):
         return None
     rows = connection.execute("DELETE FROM api_key WHERE tenant = ? RETURNING digest", (tenant,)).fetchall()
@@ -30,7 +30,7 @@ def take_keys(connection: sqlite3.Connection, tenant: str) -> list[bytes] | None
 
 
 def delete_some(connection: sqlite3.Connection, tenant: str) -> bool:
-    """Deletes some rows of a tenant; false once nothing of it is left."""
+    """Delete some rows of a tenant; false once none are left."""
     nid = connection.execute("SELECT nid FROM notification WHERE tenant = ? LIMIT 1", (tenant,)).fetchone()
     if nid is not None:
         forget_notification(connection, nid[0], ROWS, _NEVER_MS, [])

@@ -1,4 +1,4 @@
-"""Lists for people: a tenant's notifications, receivers, and why deliveries failed. Each reads a bounded number of rows."""
+"""Lists for people: a tenant's notifications, receivers, and reasons of failed deliveries. Each reads a bounded number of rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ....model import State
 from ..accept import NotificationRow, read_notification
 
 LOOKED_AT_MAX = 100_000
-"""How many rows one request reads at most: a tenant's own may lie far apart."""
+"""How many rows one request reads at most; a tenant's rows may be far apart."""
 
 
 CHECKED_MAX = 1_000
-"""How many notifications one request counts the deliveries of, to know their states."""
+"""How many notifications' deliveries one request counts, to find their states."""
 
 
 class Listed(NamedTuple):
@@ -37,7 +37,9 @@ class Reason(NamedTuple):
 def list_notifications(
     connection: sqlite3.Connection, tenant: str, state: str, gid: int | None, before: int, limit: int
 ) -> tuple[list[Listed], int]:
-    """The newest first, and where the next page begins; 0 where there is none. `gid` is a group's number; None: of any receivers."""
+    """Notifications, the newest first, and where the next page begins (0: there is none). `gid` is a group's number; None:
+    any receivers.
+    """
     query = (
         "SELECT nid, id FROM notification WHERE nid < ?1 AND nid >= ?2 AND +tenant = ?3 AND (?4 IS NULL OR gid = ?4) "
         "ORDER BY nid DESC LIMIT ?5"
@@ -62,7 +64,7 @@ def list_notifications(
 def list_receivers(
     connection: sqlite3.Connection, tenant: str, prefix: str, after: str, limit: int
 ) -> tuple[list[tuple[str, int, int]], bool]:
-    """Names with the counts of their inboxes, in order, and whether more follow."""
+    """Names with the counts of their inboxes, in order, and whether there are more."""
     rows = connection.execute(
         "SELECT name, unread, items FROM receiver JOIN head USING (rid) "
         "WHERE tenant = ? AND name > ? AND name >= ? AND substr(name, 1, ?) = ? AND name < ? ORDER BY name LIMIT ?",
@@ -72,7 +74,9 @@ def list_receivers(
 
 
 def count_reasons(connection: sqlite3.Connection, tenant: str) -> tuple[list[Reason], bool]:
-    """Failed deliveries by channel and reason, the most first, and whether all of them were looked at: the newest are, of all tenants."""
+    """Failed deliveries by channel and reason, the most frequent first, and whether all were counted: only the newest of all
+    tenants are.
+    """
     failed = (
         "SELECT nid, channel, state, reason FROM delivery INDEXED BY delivery_failed WHERE state IN (6, 7) "
         "ORDER BY nid DESC LIMIT ?"

@@ -1,7 +1,7 @@
 """Jobs that pause because their receivers' bodies do not render, in the embedded store.
 
-The renders of a job are counted from its start, or from its resumption, up to RENDERS. Once most of so many failed, the job stops where it
-is: what was not sent is held until somebody resumes it, or the notification expires.
+The renders of a job are counted from its start, or from its resumption, up to RENDERS. If more than half of them fail,
+the job pauses: unsent deliveries are held until the job is resumed or the notification expires.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..deciding import Facts, read_facts
 
 RENDERS = 100
 TEMPLATE = "template"
-"""What stands for a channel where content is rendered for each receiver, before any channel."""
+"""The channel's name in a job that renders content for each receiver, before any channel."""
 PAUSED = "paused"
-"""Why a delivery waits whose job is paused."""
+"""The reason of a delivery whose job is paused."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"
 
 
 class Resumed(NamedTuple):
-    """What a notification's jobs were resumed with."""
+    """The result of resuming a notification's jobs."""
 
     nid: int
     channels: tuple[str, ...]
 
 
 def note_render(connection: sqlite3.Connection, key: DeliveryKey, is_rendered: bool, changes: Changes) -> None:
-    """Counts one of a job's first renders, and pauses the job where more than half of them fail."""
+    """Count one of a job's first renderings, and pause the job if more than half of them fail."""
     row = connection.execute(
         "INSERT INTO job_render VALUES (?1, ?2, 1, ?3, 0) ON CONFLICT DO UPDATE SET renders = renders + 1, failed = failed + ?3 "
         "WHERE renders < ?4 AND is_paused = 0 RETURNING failed",
@@ -41,7 +41,7 @@ def note_render(connection: sqlite3.Connection, key: DeliveryKey, is_rendered: b
 
 
 def is_paused(connection: sqlite3.Connection, nid: int, channel: str) -> bool:
-    """Whether nothing of a notification goes out on a channel."""
+    """Whether a notification is paused on a channel."""
     query = "SELECT 1 FROM job_render WHERE nid = ? AND channel = ? AND is_paused = 1"
     return connection.execute(query, (nid, channel)).fetchone() is not None
 
@@ -53,7 +53,7 @@ def list_paused(connection: sqlite3.Connection, nid: int) -> tuple[str, ...]:
 
 
 def hold(connection: sqlite3.Connection, facts: Facts, key: DeliveryKey, state: State, changes: Changes) -> None:
-    """A delivery that would go out waits for the job's resumption, or expires."""
+    """Hold a delivery that would be sent until the job is resumed or the delivery expires."""
     connection.execute(
         f"UPDATE delivery SET state = ?, due_ms = ?, reason = ? WHERE {_KEY}",
         (int(State.DEFERRED), facts.expires_ms, PAUSED, *key),
@@ -78,7 +78,7 @@ def _pause(connection: sqlite3.Connection, facts: Facts, channel: str, changes: 
 
 
 def resume(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> Resumed | None:
-    """Lets a notification's paused jobs go on; its renders are counted anew. None: no such notification."""
+    """Resume a notification's paused jobs; their renderings are counted from zero. None: no such notification."""
     row = connection.execute(
         "SELECT nid, state FROM notification WHERE tenant = ? AND id = ?", (tenant, name)
     ).fetchone()
@@ -104,7 +104,7 @@ def resume(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
 def release_some(
     connection: sqlite3.Connection, resumed: Resumed, after: int, limit: int, now_ms: int
 ) -> tuple[int, int]:
-    """Makes held deliveries of the receivers after number `after` due; how many, and the last receiver that was looked at."""
+    """Make held deliveries of the receivers after number `after` due; returns their number, and the last receiver examined."""
     rows = connection.execute(
         "SELECT rid, channel, aid, state, reason FROM delivery WHERE nid = ? AND rid > ? ORDER BY rid LIMIT ?",
         (resumed.nid, after, limit),

@@ -1,7 +1,7 @@
-"""Content of each receiver in the embedded store: what is still to render, what was rendered, and what failed.
+"""Content of each receiver in the embedded store: what must be rendered, what was rendered, and what failed.
 
-A notification whose template names its receiver has a job of its own before those of the channels. They are made when its last page is
-stored. Invariant: no delivery of such a notification is made for a receiver whose content is not there.
+A notification whose template uses `receiver` has a rendering job first. The jobs of the channels are made when its last
+page is stored. Invariant: no delivery is made for a receiver without content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .pausing import TEMPLATE, is_paused, note_render
 
 
 class PeoplePage(NamedTuple):
-    """Receivers to render for. `form` is what the content is made of; `cursor` and `is_last` hold when all of them are rendered."""
+    """Receivers to render for. `form` has the parts to render; `cursor` and `is_last` apply once all of them are rendered."""
 
     form: bytes
     people: tuple[Person, ...]
@@ -30,7 +30,7 @@ class PeoplePage(NamedTuple):
 
 
 class Again(NamedTuple):
-    """Receivers of one notification that are rendered once more."""
+    """Receivers of one notification whose content is rendered again."""
 
     nid: int
     form: bytes
@@ -38,7 +38,7 @@ class Again(NamedTuple):
 
 
 def read_people(connection: sqlite3.Connection, job: Job, limit: int) -> PeoplePage:
-    """The receivers after the cursor that still exist."""
+    """The existing receivers after the cursor."""
     form = _read_form(connection, job.nid)
     if form is None:  # deleted meanwhile
         return PeoplePage(b"", (), job.cursor, True)
@@ -57,9 +57,8 @@ def store_people(
     channels: Sequence[str],
     now_ms: int,
 ) -> bool:
-    """Stores what was rendered, and the checkpoint; whether the channels have work now.
-
-    Where most of the first receivers fail the job pauses instead, and its page is rendered again when it is resumed.
+    """Store rendered content and the checkpoint; returns whether the channels have work now. If most of the first receivers
+    fail, the job pauses, and its page is rendered again after it is resumed.
     """
     if not _holds(connection, job):
         return False
@@ -81,12 +80,12 @@ def store_people(
 
 
 def ask_again(connection: sqlite3.Connection, key: DeliveryKey) -> None:
-    """A receiver's content is rendered once more, where it failed: a delivery is repeated."""
+    """A delivery is repeated: render its receiver's content again, if it failed."""
     connection.execute("UPDATE personal SET is_again = 1 WHERE nid = ? AND rid = ? AND failure <> ''", key[:2])
 
 
 def read_again(connection: sqlite3.Connection, after: int, limit: int) -> Again | None:
-    """Receivers of the next notification after number `after` whose content is rendered once more; None: there is none."""
+    """Receivers of the next notification after number `after` whose content must be rendered again; None: there is none."""
     row = connection.execute(
         "SELECT nid FROM personal WHERE is_again = 1 AND nid > ? ORDER BY nid LIMIT 1", (after,)
     ).fetchone()
@@ -99,7 +98,7 @@ def read_again(connection: sqlite3.Connection, after: int, limit: int) -> Again 
 
 
 def store_again(connection: sqlite3.Connection, nid: int, done: Sequence[Personal], now_ms: int) -> None:
-    """Stores the second rendering; deliveries that waited for it are due."""
+    """Store the second rendering; deliveries that waited for it become due."""
     _insert(connection, nid, done)
     connection.executemany(
         "UPDATE delivery SET due_ms = ? WHERE nid = ? AND rid = ? AND state = 2 AND reason = ?",
@@ -108,7 +107,7 @@ def store_again(connection: sqlite3.Connection, nid: int, done: Sequence[Persona
 
 
 def forget_personal(connection: sqlite3.Connection, nid: int, limit: int) -> int:
-    """Deletes the content of some receivers of a notification; how many."""
+    """Delete the content of some receivers of a notification; returns their number."""
     found = connection.execute(
         "SELECT rid, length(content) + length(email) FROM personal WHERE nid = ? ORDER BY rid LIMIT ?", (nid, limit)
     ).fetchall()
@@ -121,7 +120,7 @@ def forget_personal(connection: sqlite3.Connection, nid: int, limit: int) -> int
 
 
 def _insert(connection: sqlite3.Connection, nid: int, done: Iterable[Personal]) -> None:
-    """Nothing is stored of a receiver that was erased meanwhile."""
+    """Insert content, except for receivers that were erased meanwhile."""
     rows = list(done)
     rids = pack_list(one.rid for one in rows)
     before = _sum_bytes(connection, nid, rids)
@@ -149,7 +148,7 @@ def _count_bytes(one: Personal) -> int:
 
 
 def _holds(connection: sqlite3.Connection, job: Job) -> bool:
-    """Whether the job is still this worker's."""
+    """Whether this worker still owns the job."""
     query = "SELECT 1 FROM job WHERE nid = ? AND channel = ? AND fence = ? AND is_done = 0"
     return connection.execute(query, (job.nid, job.channel, job.fence)).fetchone() is not None
 

@@ -1,4 +1,6 @@
-"""Which receivers are connected, in the embedded store: rows for the tenants that ask for them, and an event for each batch of changes."""
+"""Connected receivers in the embedded store: rows for the tenants that enable connection events, and an event for each batch
+of changes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ..store import SqliteStore
 
 
 def set_wanted(connection: sqlite3.Connection, tenant: str, *, is_wanted: bool) -> None:
-    """Whether a tenant asks for it. Of one that does not, nothing stays stored."""
+    """Set whether a tenant has connection events. If not, its rows are deleted."""
     if is_wanted:
         connection.execute("INSERT OR IGNORE INTO presence_tenant VALUES (?)", (tenant,))
         return
@@ -20,12 +22,12 @@ def set_wanted(connection: sqlite3.Connection, tenant: str, *, is_wanted: bool) 
 
 
 def is_wanted(connection: sqlite3.Connection, tenant: str) -> bool:
-    """Whether a tenant asks for it."""
+    """Whether a tenant has connection events."""
     return connection.execute("SELECT 1 FROM presence_tenant WHERE tenant = ?", (tenant,)).fetchone() is not None
 
 
 def note(connection: sqlite3.Connection, changes: Iterable[tuple[str, str, bool]], now_ms: int) -> None:
-    """Receivers that are connected from now on, or no longer: (tenant, name, whether)."""
+    """Store receivers that are connected from now on, or no longer: (tenant, name, whether)."""
     events: dict[tuple[str, bool], list[Member]] = {}
     wanted: dict[str, bool] = {}
     for tenant, name, is_connected in changes:
@@ -45,7 +47,7 @@ def note(connection: sqlite3.Connection, changes: Iterable[tuple[str, str, bool]
 
 
 def read(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[bool, int | None]:
-    """Whether a receiver's tenant asks for it, and when the receiver was connected last."""
+    """Whether a receiver's tenant has connection events, and when the receiver was last connected."""
     row = connection.execute(
         "SELECT seen_ms FROM presence JOIN receiver USING (rid) WHERE tenant = ? AND name = ?", (tenant, name)
     ).fetchone()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 CONFIGURED = "default"
-"""The name of the provider that the configuration describes: none is stored under it."""
+"""The name of the configured provider; no stored provider has it."""
 
 
 class ProviderRow(NamedTuple):
@@ -43,7 +43,7 @@ def list_providers(connection: sqlite3.Connection) -> list[ProviderRow]:
 
 
 def delete_provider(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether there was one."""
+    """Delete a provider; returns whether it existed."""
     return connection.execute("DELETE FROM provider WHERE name = ?", (name,)).rowcount == 1
 
 
@@ -68,7 +68,7 @@ def leave_providers(connection: sqlite3.Connection, tenant: str) -> list[Provide
 
 
 def has_mail(connection: sqlite3.Connection) -> bool:
-    """Whether e-mail waits to be sent, or a job of it is open."""
+    """Whether e-mail waits to be sent, or an e-mail job is open."""
     row = connection.execute(
         "SELECT 1 FROM job WHERE channel = 'email' AND is_done <> 1 "
         "UNION ALL SELECT 1 FROM delivery WHERE channel = 'email' AND state IN (1, 2, 3) LIMIT 1"

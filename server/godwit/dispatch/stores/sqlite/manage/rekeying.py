@@ -1,7 +1,7 @@
-"""A new key for the secrets of an embedded store that nobody uses meanwhile.
+"""A new key for the secrets of an embedded store, while no process uses it.
 
-The new key is in the key file before anything is encrypted under it, and the old ones leave the file after nothing is encrypted under them:
-a crash in between leaves a store that opens, and another run finishes it.
+The new key is written to the key file before anything is encrypted with it, and old keys are removed after nothing is
+encrypted with them. After a crash the store still opens, and another run finishes the work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..schema import open_writer
 from ..store import KEYS_FILE, take_lock
 
 ROWS = 1_000
-"""Rows of one transaction."""
+"""Rows in one transaction."""
 _TABLES = (
     ("address", "aid", ("secret", "format")),
     ("webhook", "wid", ("secret", "old_secret")),
@@ -26,7 +26,9 @@ _TABLES = (
 
 
 class Rekeyed(NamedTuple):
-    """What was encrypted anew. `unreadable` texts are of a key that is not in the file, and stay as they are."""
+    """The number of texts encrypted with the new key. `unreadable` texts were encrypted with a key that is not in the file,
+    and stay unchanged.
+    """
 
     key_id: str
     addresses: int
@@ -36,7 +38,7 @@ class Rekeyed(NamedTuple):
 
 
 def rekey(folder: Path, keys_file: Path | None = None) -> Rekeyed:
-    """Encrypts all secrets of a folder's store under a new key; raises ConfigInvalid where a process uses it."""
+    """Encrypt all secrets of a folder's store with a new key; raises ConfigInvalid if a process uses it."""
     file = keys_file or folder / KEYS_FILE
     lock = take_lock(folder)
     try:
@@ -54,7 +56,7 @@ def rekey(folder: Path, keys_file: Path | None = None) -> Rekeyed:
 
 
 def _rekey_table(connection: sqlite3.Connection, table: str, key: str, columns: tuple[str, ...]) -> tuple[int, int]:
-    """How many rows were encrypted anew, and how many texts could not be read."""
+    """The number of rows encrypted, and of texts that could not be read."""
     sealed = ", ".join(f"{column} = seal(unseal({column}))" for column in columns)
     may_read = " AND ".join(f"({column} = '' OR unseal({column}) <> '')" for column in columns)
     is_used = " OR ".join(f"{column} <> ''" for column in columns)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..deciding import digest_value
 
 BOUNCED = "bounced"
-"""Why nothing more is sent to an address that its mail server does not know."""
+"""The reason if an address is unknown to its mail server."""
 
 
 def list_categories(
@@ -25,7 +25,7 @@ def list_categories(
 def put_category(
     connection: sqlite3.Connection, tenant: str, name: str, is_required: bool, expires_s: int | None
 ) -> bool:
-    """Creates or replaces a category; whether it is new."""
+    """Create or replace a category; returns whether it is new."""
     is_new = not list_categories(connection, tenant, name)
     connection.execute(
         "INSERT OR REPLACE INTO category VALUES (?, ?, ?, ?)", (tenant, name, int(is_required), expires_s)
@@ -34,14 +34,14 @@ def put_category(
 
 
 def delete_category(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Deletes a category; whether there was one."""
+    """Delete a category; returns whether it existed."""
     return connection.execute("DELETE FROM category WHERE tenant = ? AND name = ?", (tenant, name)).rowcount == 1
 
 
 def list_suppressions(
     connection: sqlite3.Connection, tenant: str, channel: str, value: str
 ) -> list[tuple[str, str, int]]:
-    """Why an address gets nothing: category, reason, since when."""
+    """The suppressions of an address: category, reason, since when."""
     rows = connection.execute(
         "SELECT category, reason, since_ms FROM suppression WHERE tenant = ? AND channel = ? AND value = ? ORDER BY category",
         (tenant, channel, digest_value(channel, value)),
@@ -52,20 +52,20 @@ def list_suppressions(
 def put_suppression(
     connection: sqlite3.Connection, tenant: str, channel: str, value: str, category: str, reason: str, now_ms: int
 ) -> None:
-    """An address gets nothing of a category (`*`: of any). One that is there stays as it is."""
+    """Suppress a category (`*`: all) for an address. An existing suppression stays unchanged."""
     put_digest(connection, tenant, channel, digest_value(channel, value), category, reason, now_ms)
 
 
 def put_digest(
     connection: sqlite3.Connection, tenant: str, channel: str, digest: str, category: str, reason: str, now_ms: int
 ) -> None:
-    """The same for an address of which only the digest is known."""
+    """Suppress a category for an address of which only the digest is known."""
     row = (tenant, channel, digest, category, reason, now_ms)
     connection.execute("INSERT OR IGNORE INTO suppression VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def list_invalid(connection: sqlite3.Connection, tenant: str, channel: str, value: str) -> list[int]:
-    """A tenant's addresses with this value that were found to be of no use. Looks at every address: for one request now and then."""
+    """A tenant's addresses with this value that were found to be invalid. It reads every address, for infrequent requests."""
     rows = connection.execute(
         "SELECT aid, value FROM address JOIN receiver USING (rid) WHERE tenant = ? AND channel = ? AND address.state = 'invalid'",
         (tenant, channel),
@@ -75,13 +75,13 @@ def list_invalid(connection: sqlite3.Connection, tenant: str, channel: str, valu
 
 
 def revive(connection: sqlite3.Connection, aids: Sequence[int]) -> None:
-    """Uses addresses again that were of no use."""
+    """Use invalid addresses again."""
     query = "UPDATE address SET state = 'active', reason = '' WHERE aid = ? AND state = 'invalid'"
     connection.executemany(query, [(aid,) for aid in aids])
 
 
 def delete_suppressions(connection: sqlite3.Connection, tenant: str, channel: str, value: str) -> bool:
-    """Lifts all suppressions of an address; whether there were any."""
+    """Delete all suppressions of an address; returns whether there were any."""
     gone = connection.execute(
         "DELETE FROM suppression WHERE tenant = ? AND channel = ? AND value = ?",
         (tenant, channel, digest_value(channel, value)),

@@ -1,1 +1,1 @@
-"""Work of many notifications at once in the embedded store."""
+"""Operations on many notifications at once in the embedded store."""

@@ -1,7 +1,7 @@
-"""Accepting many notifications in one unit: the statements run for all plain ones of a tenant at once.
+"""Accepts many notifications in one unit: the statements run for all plain ones of a tenant at once.
 
-A plain one goes to one receiver, makes none, and brings nothing of a template. Each result is that of accepting it alone after those before
-it. One that is refused, or fails, stops no other.
+A plain notification goes to one existing receiver and has no content of a template. Each result equals that of accepting
+one after the other. One that is refused, or fails, does not affect the others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..tenants import judge_size, read_tenant, take_bytes
 from .rows import pack_names, run_in_savepoint, run_on_rows
 
 Given = tuple[Draft, int]
-"""A draft, and when it came."""
+"""A draft, and the time of its request."""
 _NOT_YET = Accepted("")
 
 
 def accept_many(connection: sqlite3.Connection, given: Sequence[Given]) -> list[Accepted | Exception]:
-    """What each came to, in their order. Those of a tenant are accepted in this order."""
+    """The result of each, in order. Those of one tenant are accepted in this order."""
     results: list[Accepted | Exception] = [_NOT_YET] * len(given)
     order = sorted(range(len(given)), key=lambda number: given[number][0].tenant)
     for (tenant, is_plain), run in groupby(
@@ -42,7 +42,7 @@ def accept_many(connection: sqlite3.Connection, given: Sequence[Given]) -> list[
 
 
 def accept_all(connection: sqlite3.Connection, drafts: Sequence[Draft], now_ms: int) -> list[Accepted]:
-    """Those of a batch, in order; one that is refused stops no other."""
+    """Accept a batch in order; a refused one does not affect the others."""
     return [
         _name_quota(draft, result)
         for draft, result in zip(drafts, accept_many(connection, [(draft, now_ms) for draft in drafts]), strict=True)
@@ -50,7 +50,7 @@ def accept_all(connection: sqlite3.Connection, drafts: Sequence[Draft], now_ms: 
 
 
 def _name_quota(draft: Draft, result: Accepted | Exception) -> Accepted:
-    """A new receiver that is one too many is refused like a notification that is; raises what is no refusal."""
+    """A new receiver beyond the quota is refused like a notification beyond it; other errors are raised."""
     if isinstance(result, Accepted):
         return result
     if isinstance(result, RequestRefused) and result.code is DispatchCode.QUOTA_EXCEEDED:
@@ -63,7 +63,7 @@ def _is_plain(draft: Draft) -> bool:
 
 
 def _try_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[Given]) -> list[Accepted]:
-    """None of them where one fails: each is then accepted alone."""
+    """Accept plain ones together. If one fails, none is accepted, and each is then accepted alone."""
     result = run_in_savepoint(connection, lambda: _accept_plain(connection, tenant, given))
     if not isinstance(result, Exception):
         return result
@@ -114,5 +114,5 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
 
 
 def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted | Exception:
-    """A draft that is refused changes nothing."""
+    """Accept one draft; if it is refused, nothing changes."""
     return run_in_savepoint(connection, lambda: accept(connection, draft, now_ms))

@@ -1,6 +1,6 @@
-"""Calls that come while the writer is busy, as one unit.
+"""Combines calls that arrive while the writer is busy into one unit.
 
-One event loop's. Each call returns, or raises what became of it, after the commit of its unit.
+For one event loop. Each call returns its result, or raises, after the commit of its unit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Gathering(Generic[A, T]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, call: A) -> T:
-        """What the call came to; raises StoreFailed where the store did not take it."""
+        """The result of the call; raises StoreFailed if the store refused it."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, done))  # before the look at the flag: a unit that begins now takes it
         if not self._has_unit:

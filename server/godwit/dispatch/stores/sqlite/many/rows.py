@@ -1,7 +1,7 @@
 """Statements over many rows.
 
-After each step of a statement the writer's thread waits for the interpreter's lock, which the event loop holds while it answers
-requests; `executemany` takes a step for each row. So the rows of a unit go into one statement.
+After each step of a statement the writer's thread waits for the interpreter's lock, which the event loop holds while it
+answers requests. `executemany` takes one step for each row, so the rows of a unit are written with one statement.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 Result = TypeVar("Result")
 
 ROWS_MAX = 64
-"""Of one statement: there is a prepared one for each number of rows."""
+"""Rows in one statement; there is a prepared statement for each number of rows."""
 
 
 PAIR = "(SELECT json_extract(value, '$[0]') AS nid, json_extract(value, '$[1]') AS rid FROM json_each(?)) AS pair"
@@ -24,7 +24,7 @@ PAIR = "(SELECT json_extract(value, '$[0]') AS nid, json_extract(value, '$[1]') 
 
 
 def run_on_rows(connection: sqlite3.Connection, before: str, rows: Sequence[Sequence[Any]], after: str = "") -> None:
-    """Runs `before VALUES (…), (…) after`: an insert, or an update from rows whose columns are column1, column2, …"""
+    """Run `before VALUES (…), (…) after`: an insert, or an update from rows whose columns are column1, column2, …"""
     for begin in range(0, len(rows), ROWS_MAX):
         some = rows[begin : begin + ROWS_MAX]
         marks = f"({','.join('?' * len(some[0]))})"

@@ -1,7 +1,8 @@
-"""Inbox jobs of one receiver each, many in one unit: the statements run for all of them at once.
+"""Processes many inbox jobs with one receiver each in one unit: the statements run for all of them at once.
 
-Most notifications have one receiver, and a claim, a page and counts of its own for each cost more than the item itself. Only jobs that
-need nothing else are taken, and only as many as come first in the order of claims: what overtook them would break it.
+Most notifications have one receiver, and a claim, a page and counts of its own for each cost more than the item itself.
+Only jobs that need nothing else are included, and only those that come first in the order of claims, so that the order is
+kept.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from ..tenants import count_left
 from .rows import run_on_rows
 
 AT_ONCE = 200
-"""A unit takes some milliseconds at most: accepts wait for it."""
+"""Jobs in a unit, which takes some milliseconds at most, because accepts wait for it."""
 
 
 class Single(NamedTuple):
-    """A due job of the inbox with one receiver, and its notification."""
+    """A due inbox job with one receiver, and its notification."""
 
     facts: Facts
     rid: int
@@ -33,19 +34,21 @@ class Single(NamedTuple):
 
 
 class Inbox(NamedTuple):
-    """A receiver as an append needs it."""
+    """A receiver, with what an append needs."""
 
     name: str
     profile: bytes
     epoch: int
     counts: list[int]
-    """SEQ, unread, unseen and items, as they become."""
+    """SEQ, unread, unseen and items, updated by each append."""
 
 
 def append_singles(
     connection: sqlite3.Connection, tenant: str | None, now_ms: int, limit: int, items_max: int
 ) -> tuple[int, list[InboxItem]]:
-    """Appends the items of up to `limit` jobs: how many jobs, and the items. None where one fails: one by one it stops no other."""
+    """Append the items of up to `limit` jobs; returns the number of jobs, and the items. None if one fails: they are then
+    processed one by one.
+    """
     jobs = _find_singles(connection, tenant, now_ms, min(limit, AT_ONCE))
     if not jobs:
         return 0, []
@@ -63,7 +66,7 @@ def append_singles(
 
 
 def _find_singles(connection: sqlite3.Connection, tenant: str | None, now_ms: int, limit: int) -> list[Single]:
-    """The first due jobs, as far as each has one receiver and asks for nothing that looks at its receiver's other items."""
+    """The first due jobs, up to the first that has several receivers or needs the receiver's other items."""
     order, one = ("job_order", "") if tenant is None else ("job_due", "AND job.tenant = ?3 ")
     rows = connection.execute(
         "SELECT nid, job.tenant, IIF(gid = 0 AND length(targets) = 8 AND cursor = 0, targets, NULL), job.priority, id, expires_ms, "
@@ -85,7 +88,7 @@ def _find_singles(connection: sqlite3.Connection, tenant: str | None, now_ms: in
 
 
 class _Tenants(dict[str, bool]):
-    """Whether tenants may make as many deliveries as they like."""
+    """Whether tenants have no daily quota."""
 
     def __init__(self, connection: sqlite3.Connection, now_ms: int) -> None:
         super().__init__()
