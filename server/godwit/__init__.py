@@ -1,6 +1,7 @@
-"""Godwit: publish and subscribe in which nobody ever loses their place.
+"""Godwit: a publish/subscribe server whose clients resume exactly where they left off.
 
-Start reading at server.py (the node) or client/ (the client). Nothing heavy is imported here: starting stays quick.
+Start reading at server.py (the node) or client/ (the client). No large module is imported here, so that the start is
+quick.
 """
 
 __version__ = "0.1.0"

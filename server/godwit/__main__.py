@@ -1,4 +1,4 @@
-"""`python -m godwit`, and the command `godwit`: an interrupt while the program loads ends it as calmly as a later one."""
+"""`python -m godwit`, and the command `godwit`. An interrupt while the program loads ends it without a traceback."""
 
 from __future__ import annotations
 

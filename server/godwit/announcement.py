@@ -1,6 +1,6 @@
-"""What a node says of itself as it starts: where it listens, what it came back with, and what its operator had better change.
+"""The log lines of a node's start: its addresses, what it recovered from the journal, and warnings about its settings.
 
-Owns these lines of the log and when each is due. Changes nothing.
+Owns these lines and when they are written. It changes nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .engine import Listening
 from .logs import read_logger
 
 DESCRIPTORS_KEPT = 100
-"""Of a process whose connections are descriptors: for the admin port, the journal and the node's own figures."""
+"""File descriptors that are not for connections: for the admin port, the journal and the node's statistics."""
 
 CERTIFICATE_LEFT = timedelta(days=7)
-"""A certificate that has less, and less than a tenth of its time, is warned about at the start."""
+"""The start warns about a certificate with less remaining time than this, and less than a tenth of its validity."""
 
 
 def announce(config: Config, listening: Listening, admin: Address) -> None:
@@ -44,12 +44,12 @@ def announce(config: Config, listening: Listening, admin: Address) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the host."""
+    """Whether the host is reachable from this machine only."""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _look_at_certificate(file: Path) -> None:
-    """Clients refuse a certificate outside its time, and the node, which serves it all the same, sees only broken handshakes."""
+    """Warn about a certificate outside its validity: the node uses it, clients refuse it, and the node sees only failed handshakes."""
     from cryptography import x509  # loaded only where there are certificates
 
     try:
@@ -64,7 +64,7 @@ def _look_at_certificate(file: Path) -> None:
 
 
 def _look_at_descriptors(connections_max: int) -> None:
-    """Where a storm of connections can take all that clients may have, newcomers are closed without being told why."""
+    """Warn if clients can use all file descriptors: then new connections are closed without a code."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit - DESCRIPTORS_KEPT < connections_max:
         hint = f"set limits.connections_max to {max(1, limit - DESCRIPTORS_KEPT):,} or less, or raise ulimit -n"

@@ -1,7 +1,6 @@
-"""Processes that this one starts for a while (a node to measure or to harm, a rival): they end when it ends, however it does.
+"""Child processes for a limited time (a node to measure or to disturb, a rival): they end with this process in every case.
 
-Owns what happens in the child before its program begins, and that nothing of it is left when it has ended; who starts which program
-is the caller's.
+Owns the steps in the child before its program begins, and the cleanup after its end. The caller chooses the program.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def follow_parent(parent: int | None = None) -> Callable[[], None]:
-    """What to give a subprocess as `preexec_fn`, or to call in a child of the process `parent`: the kernel kills the child when the
-    thread that started it ends, also when that was itself killed. Where the system cannot (it is not Linux), the child is on its own.
+    """Use it as a subprocess's `preexec_fn`, or call it in a child of the process `parent`. The kernel then kills the child
+    when the thread that started it ends, even by a kill. On systems other than Linux it does nothing.
     """
     parent = os.getpid() if parent is None else parent
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
@@ -33,8 +32,8 @@ def follow_parent(parent: int | None = None) -> Callable[[], None]:
 
 
 async def wait_for_end(process: asyncio.subprocess.Process) -> int:
-    """Until it has ended and all that it said is read: its pipes are closed then. Who waits for the end alone may leave them to
-    a loop that is closed by the time they are.
+    """Wait until the child has ended and all its output is read, so that its pipes are closed. Otherwise they may outlive
+    the event loop.
     """
     await process.communicate()
     return await process.wait()

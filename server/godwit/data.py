@@ -1,8 +1,8 @@
-"""The data directory: what must survive the node beside its journal, which is the epoch alone.
+"""The data directory: the state that must survive a restart in addition to the journal, which is only the epoch.
 
-Owns the directory's lock and the ceiling of the epochs given out, so that no position is ever given twice even where the
-wall clock was set back, or the directory was replaced by an older copy of itself. Invariant: the ceiling on disk is above
-every epoch in use before that epoch is used.
+Owns the directory's lock and the upper bound of used epochs, so that no position is used twice, even if the wall clock
+was set back or the directory was replaced by an older copy. Invariant: the bound on disk is above an epoch before that
+epoch is used.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .errors import ConfigInvalid, NodeFailed
 
 KEY = "node.data_directory"
 EPOCHS_RESERVED = 100_000_000
-"""A running node raises its epoch at most once a second: this many last three years."""
+"""A running node raises its epoch at most once a second; this number is enough for three years."""
 JUMP_BITS = 33
-"""An epoch that the ceiling decides is up to 2^33 above it: positions keep 13 digits for the first 1,900 starts or so."""
+"""If the bound decides the next epoch, it is up to 2^33 above it. Epochs keep 13 digits for about the first 1,900 starts."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DataDirectory:
-    """Held by one node at a time, from open to close."""
+    """One node at a time holds it, from open to close."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the directory where there is none; raises ConfigInvalid where it cannot be had."""
+        """Create the directory if it does not exist; raises ConfigInvalid if it cannot be used."""
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -41,10 +41,9 @@ class DataDirectory:
             raise ConfigInvalid(KEY, str(path), "is in use by another node") from error
 
     def reserve_epoch(self, wall_ms: int, jump: int) -> int:
-        """An epoch above all that this directory knows, kept before it is returned; raises NodeFailed.
-
-        `jump` is random: two runs that begin with the same ceiling, one of them in an older copy of the directory, get
-        different epochs, so that a position of one is never taken for a position of the other.
+        """An epoch above all epochs of this directory; it is on disk before it is returned. Raises NodeFailed. `jump` is
+        random: two runs that begin with the same bound, one of them in an older copy of the directory, get different
+        epochs, so that their positions are never confused.
         """
         ceiling = self._read_ceiling()
         epoch = wall_ms if wall_ms > ceiling else ceiling + 1 + jump
@@ -52,7 +51,7 @@ class DataDirectory:
         return epoch
 
     def close(self) -> None:
-        """Lets another node have it."""
+        """Release the directory for another node."""
         os.close(self._lock)
 
     def _read_ceiling(self) -> int:
@@ -101,7 +100,9 @@ class DataDirectory:
 
 
 def _write_over(file: Path, text: bytes) -> bool:
-    """What a full disk has room for: as many bytes in the place of those that are there, within one sector. False where they do not fit."""
+    """Overwrite the file in place, which is possible on a full disk if the new content is not longer and within one sector.
+    False if it is not.
+    """
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     except FileNotFoundError:

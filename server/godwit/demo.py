@@ -1,7 +1,7 @@
-"""The demonstration: this host's telemetry, live on /host/NAME/….
+"""The demo: live telemetry of this host on /host/NAME/….
 
-Owns what is measured and under which subjects; published in one batch a round. psutil is asked on a thread, so that a slow
-sensor holds nobody up. Invariant: a figure this host does not have is left out, never made up.
+Owns the measured values and their subjects; each round is published in one batch. psutil runs on a thread, so that a slow
+sensor blocks nothing. Invariant: a value that this host does not have is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEGMENT_CHARACTERS_MAX = 64
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 CPU_S_MIN = 0.1
-"""Over less time the kernel's ticks say nothing: a round that was late and the next one come together, and 0 % would be told."""
+"""A shorter interval has too few kernel ticks: if a late round and the next one were close, the result would be 0 %."""
 
 
 class Demo:
@@ -36,11 +36,11 @@ class Demo:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins with a first round at once."""
+        """Start; the first round is at once."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ends between two rounds."""
+        """Stop between two rounds."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -59,7 +59,7 @@ class Demo:
 
 
 class Telemetry:
-    """Turns this host's counters into messages; rates are since the round before."""
+    """Converts this host's counters to messages; rates cover the time since the round before."""
 
     def __init__(self, host: str | None = None) -> None:
         self._root = "/host/" + make_segment(host or socket.gethostname() or "localhost")
@@ -71,7 +71,7 @@ class Telemetry:
         self._cores_s = self._measured_s
 
     def measure(self) -> list[Draft]:
-        """One round."""
+        """The messages of one round."""
         now_s = time.monotonic()
         elapsed_s, self._measured_s = max(now_s - self._measured_s, 0.001), now_s
         parts = (
@@ -131,20 +131,20 @@ class Telemetry:
 
 
 def _spend(core: Any) -> tuple[float, float]:
-    """A core's seconds at work, and all of its seconds; what guests took is in `user` already."""
+    """The busy seconds and all seconds of a core; `user` already includes the time of guests."""
     spent = core._asdict()
     total = sum(spent.values()) - spent.get("guest", 0) - spent.get("guest_nice", 0)
     return total - spent["idle"] - spent.get("iowait", 0), total
 
 
 def _percent(before: tuple[float, float], after: tuple[float, float]) -> float:
-    """How much of the time between was work; waiting for a disk is counted anew now and then, and falls."""
+    """The share of busy time, in percent. The counter of waiting for disks is sometimes corrected and can decrease."""
     busy, total = after[0] - before[0], after[1] - before[1]
     return round(100 * min(max(busy / total, 0), 1), 1) if total > 0 else 0.0
 
 
 def make_segment(text: str) -> str:
-    """A text as one segment of a subject: letters, digits, dot, dash and underscore stay."""
+    """A text as one segment of a subject: only letters, digits, dots, dashes and underscores are kept."""
     return _UNFIT.sub("-", text)[:SEGMENT_CHARACTERS_MAX].strip("-") or "unnamed"
 
 

@@ -1,7 +1,7 @@
-"""The only door to the compiled engine: settings in, reports out, orders in, each in batches.
+"""The only interface to the compiled engine: settings and orders go in, reports come out, each in batches.
 
-Owns the translation between the node's values and the engine's tuples (their shapes are `_engine.pyi`'s). It decides
-nothing and never runs for a delivered message. Invariant: no other module imports `_engine`.
+Owns the conversion between the node's values and the engine's tuples (declared in `_engine.pyi`). It decides nothing and
+never runs once per delivered message. Invariant: no other module imports `_engine`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .errors import ConfigInvalid, ListenFailed, NodeFailed
 from .model import Kind, Position
 
 Statistic = tuple[str, str, str, str, float, tuple[float | None, float | None, float | None, float | None]]
-"""(metric, scope, label, window, covered_s, (value, max, mean, deviation)), a row of the journal's stream `stats`."""
+"""(metric, scope, label, window, covered_s, (value, max, mean, deviation)): a row of the journal's table `stats`."""
 
 RuleTuple = tuple[str, str, str]
-"""(pattern, actions, verdict) as the engine takes them."""
+"""(pattern, actions, verdict) in the engine's form."""
 
 
 class CompiledEngine(Protocol):
-    """What `_engine.Engine` offers, and godwit.testing's stand-in too."""
+    """The interface of `_engine.Engine`, which the fake engine of godwit.testing also has."""
 
     def start(self) -> dict[str, Any]: ...
     def report_fd(self) -> int: ...
@@ -57,7 +57,7 @@ class CompiledEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizeReport:
-    """A client shows a token (or none, where everybody must be judged); its connection waits for Grant or Refuse."""
+    """A client sent a token (or none, if every client must be judged); its connection waits for a Grant or Refuse."""
 
     connection: int
     token: str | None = field(repr=False)
@@ -65,17 +65,17 @@ class AuthorizeReport:
     address: str
     is_renewal: bool
     certificate: bytes | None = field(default=None, repr=False)
-    """The one its TLS connection was verified by, then those sent with it (DER), where `tls.client_identity` makes it say who comes."""
+    """The client's verified TLS certificate, then the others that it sent (DER), if `tls.client_identity` is set."""
 
     @property
     def key(self) -> str:
-        """A connection has one such question."""
+        """The key of the question: a connection has at most one."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class AskReport:
-    """A rule says ask; the connection waits for an Answer."""
+    """A rule says `ask`; the connection waits for an Answer."""
 
     connection: int
     identity: str
@@ -84,11 +84,11 @@ class AskReport:
     tenant: str = ""
     authority: str = ""
     is_background: bool = False
-    """Nothing waits: a subscription that an answer granted goes on until this one."""
+    """Nothing waits for this answer: the subscription continues by an earlier answer until this one."""
 
     @property
     def key(self) -> str:
-        """A connection has one question that it waits for, and one for each subscription that is asked about again."""
+        """The key of the question: a connection has one that it waits for, and one for each subscription that is asked again."""
         return self.selector if self.is_background else ""
 
 
@@ -101,7 +101,7 @@ class GrantOrder(NamedTuple):
     tenant: str = ""
     source: str | None = None
     authority: str = "authorizer"
-    """Who vouches for the identity; one name of two authorities is two holders."""
+    """The authority that vouches for the identity; the same name from two authorities is two holders."""
 
 
 class RefuseOrder(NamedTuple):
@@ -133,7 +133,7 @@ class RevokeOrder(NamedTuple):
 
 
 class WithdrawOrder(NamedTuple):
-    """Ends every connection whose grant named this source, or a key of it: at once, or where a time is given by an end of its token."""
+    """Ends every connection whose grant names this source, or one of its keys: at once, or at a given time by an end of its token."""
 
     source: str
     code: int
@@ -141,7 +141,7 @@ class WithdrawOrder(NamedTuple):
 
 
 class AskAgainOrder(NamedTuple):
-    """Forgets what was answered about an identity of a tenant, or about everybody; what live subscriptions stand on is asked again."""
+    """Removes the kept answers about an identity of a tenant, or about all; those of live subscriptions are asked again."""
 
     identity: str | None = None
     tenant: str | None = None
@@ -161,7 +161,7 @@ _VERBS: dict[type, str] = {
 
 
 class Draft(NamedTuple):
-    """A message to publish from within the node."""
+    """A message that the node itself publishes."""
 
     subject: str
     content: bytes
@@ -171,22 +171,22 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where the engine listens and how it drives its sockets; the reason says why not io_uring, empty otherwise."""
+    """The engine's addresses and driver; the reason says why io_uring is not used, and is empty otherwise."""
 
     client: Address
     driver: str
     driver_reason: str
     shards: int
     mqtt: Address | None = None
-    """None where there is no MQTT port."""
+    """None without an MQTT port."""
     client_tls: Address | None = None
     mqtt_tls: Address | None = None
     resumed: Mapping[str, Any] | None = None
-    """What came back from the journal, where there is one."""
+    """What was recovered from the journal, if there is one."""
 
 
 class Engine:
-    """The engine of one node, built from its settings and not yet listening."""
+    """The engine of one node, created from its settings and not listening yet."""
 
     def __init__(self, compiled: CompiledEngine, address: Address, data_directory: str = "") -> None:
         self.compiled = compiled
@@ -206,7 +206,7 @@ class Engine:
         self.stop = compiled.stop
 
     def start(self) -> Listening:
-        """Reads the journal, opens the port and starts the shards; raises ConfigInvalid, ListenFailed."""
+        """Read the journal, open the port and start the shards; raises ConfigInvalid, ListenFailed."""
         try:
             told = self.compiled.start()
         except RuntimeError as error:
@@ -225,33 +225,31 @@ class Engine:
         return Listening(driver=str(told["driver"]), driver_reason=reason, shards=shards, resumed=resumed, **found)
 
     def configure(self, config: Config, start: Start) -> None:
-        """Takes over other settings, but for those of the start; raises ConfigInvalid, and then nothing has changed."""
+        """Apply other settings, except those of the start. Raises ConfigInvalid, and then nothing has changed."""
         try:
             self.compiled.configure(json.dumps(make_settings(config, start)))
         except ValueError as error:
             raise _blame(error) from error
 
     def order(self, orders: Iterable[Order]) -> None:
-        """Sends a batch of decisions; raises NodeFailed where a shard does not take its orders."""
+        """Send a batch of decisions; raises NodeFailed if a shard does not accept orders."""
         try:
             self.compiled.order([(_VERBS[type(order)], *order) for order in orders])
         except TimeoutError as error:
             raise NodeFailed(f"the node cannot keep up with its orders: {error}") from error
 
     def publish_many(self, drafts: Sequence[Draft]) -> list[Position | int]:
-        """Publishes a batch as the node itself; for each its position, or the code of what went wrong."""
+        """Publish a batch as the node itself; returns for each message its position, or the error code."""
         outcomes = self.compiled.publish_many([(d.subject, d.content, str(d.kind), d.retain) for d in drafts])
         return [code if code else Position.parse(at) for code, at in outcomes]
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a node decides at each start, beside its configuration.
-
-    `run` names this run in resume tokens; `seed` is its secret against chosen collisions; `epoch` numbers subjects from here on;
-    `anonymous` is what a client without a token may do (None: it must show one); `asks`: tokens are judged by Python;
-    `patterns` are the node's own, before the configured ones; `revoked` are the revocations in force,
-    `trusted` who may vouch for holders.
+    """The values of one start, in addition to the configuration. `run` names this run in resume tokens; `seed` is a secret
+    against chosen hash collisions; `epoch` is the epoch of new positions. `anonymous`: the rules of clients without a
+    token (None: they need one). `asks`: Python judges tokens. `patterns`: the node's own, before the configured ones.
+    `revoked`: the current revocations. `trusted`: the authorities that may vouch.
     """
 
     run: int
@@ -265,7 +263,7 @@ class Start:
 
 
 def open_engine(config: Config, start: Start) -> Engine:
-    """Builds the compiled engine with these settings; raises NodeFailed where it does not take them."""
+    """Create the compiled engine with these settings; raises NodeFailed if it refuses them."""
     from . import _engine  # loaded only when a node is built: `godwit config` works without it
 
     settings = make_settings(config, start)
@@ -278,7 +276,7 @@ def open_engine(config: Config, start: Start) -> Engine:
 
 
 def _blame(error: ValueError) -> ConfigInvalid:
-    """Of files that only the engine reads it says `KEY: VALUE: what is wrong`."""
+    """An error about a file that only the engine reads, in the form `KEY: VALUE: what is wrong`, as ConfigInvalid."""
     key, _, rest = str(error).partition(": ")
     value, _, bound = rest.partition(": ")
     if not key.startswith("tls.") or not bound:
@@ -287,14 +285,14 @@ def _blame(error: ValueError) -> ConfigInvalid:
 
 
 def check_journal(directory: Path) -> list[dict[str, Any]]:
-    """What is in each file of a journal, every row read against its checksum; raises OSError."""
+    """The content of each file of a journal; every row is checked against its checksum. Raises OSError."""
     from . import _engine
 
     return _engine.check_journal(str(directory))
 
 
 def make_settings(config: Config, start: Start) -> dict[str, Any]:
-    """The one value that crosses to the engine at start; its shape is core/src/settings.rs."""
+    """The settings in the engine's form, declared in core/src/settings.rs."""
     rules = [
         {"pattern": pattern, "actions": actions, "verdict": verdict}
         for pattern, actions, verdict in start.anonymous or ()
@@ -357,7 +355,7 @@ def _make_tap(audit: AuditConfig) -> dict[str, Any]:
 
 
 def make_tls(tls: TlsConfig) -> dict[str, Any]:
-    """The files and rules; the engine reads them."""
+    """The certificate files and rules; the engine reads the files."""
     pairs = zip(tls.certificate_files, tls.key_files, strict=True)
     return {
         "certificates": [{"certificate_file": certificate, "key_file": key} for certificate, key in pairs],

@@ -1,7 +1,7 @@
-"""The node's own log: one event a line on standard error, as JSON, or readable where a person watches a terminal.
+"""The node's log: one event on each line of standard error, as JSON, or as readable text on a terminal.
 
-Owns the form of a line, what may not stand in it (secrets, control characters) and how many of one event a second.
-Events are named noun_verb (`node_started`); everything else is a field. Invariant: no value can end a line or colour one.
+Owns the form of a line, the removal of secrets and control characters, and the rate limit of each event. Events are named
+noun_verb (`node_started`); everything else is a field. Invariant: no value can end a line or change its colour.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Event = MutableMapping[str, Any]
 
 SECRET_FIELDS = frozenset({"token", "tokens", "authorization", "password", "secret", "cookie"})
 LOG_LINES_MAX = 10_000
-"""Lines that wait to be written; further ones are dropped and counted."""
+"""How many lines can wait to be written; further ones are dropped and counted."""
 LOG_END_S = 1.0
-"""How long the process waits at its end for lines that are queued."""
+"""How long the process waits at its end for queued lines, in seconds."""
 FIELD_CHARACTERS_MAX = 2_000
-"""A longer text in a log line is cut: a peer chooses some of these texts."""
+"""Longer texts in a log line are cut, because peers choose some of them."""
 
 
 def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None) -> None:
-    """Sets up structlog for this process, and sends the standard library's warnings the same way."""
+    """Configure structlog for this process, and send the standard library's warnings to it."""
     is_queued = output is None
     output = output or sys.stderr
     is_console = config.format == "console" or (config.format == "auto" and output.isatty())
@@ -61,14 +61,13 @@ def start_logs(config: LoggingConfig, node: str, *, output: TextIO | None = None
 
 
 def read_logger() -> Any:
-    """The logger of whoever asks: `read_logger().info("node_started", client=…)`."""
+    """A logger for the calling module: `read_logger().info("node_started", client=…)`."""
     return structlog.get_logger()
 
 
 class QueuedOutput:
-    """Lines for a file descriptor, written on a thread: a pipe that nobody reads stops no one but that thread.
-
-    What finds no room in the queue is dropped, and a line says how many as soon as there is room.
+    """Writes lines to a file descriptor on a thread, so that a pipe without a reader blocks only that thread. Lines that do
+    not fit into the queue are dropped; as soon as there is room, a line reports their number.
     """
 
     def __init__(self, descriptor: int, lines_max: int = LOG_LINES_MAX) -> None:
@@ -80,17 +79,17 @@ class QueuedOutput:
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Takes one line; never waits."""
+        """Queue one line; never waits."""
         try:
             self._lines.put_nowait(text)
         except queue.Full:
             self.lines_dropped += 1
 
     def flush(self) -> None:
-        """Nothing: the thread writes each line as it comes."""
+        """Does nothing, because the thread writes each line at once."""
 
     def finish(self, limit_s: float = LOG_END_S) -> bool:
-        """Waits for what is queued, for so long; whether all of it is written."""
+        """Wait for queued lines, for a bounded time. Returns whether all are written."""
         until = time.monotonic() + limit_s
         with self._lines.all_tasks_done:
             while self._lines.unfinished_tasks and (left := until - time.monotonic()) > 0:
@@ -113,20 +112,20 @@ class QueuedOutput:
 
 @cache
 def open_stderr() -> QueuedOutput:
-    """The process's standard error; what is queued at its end has a moment to be written."""
+    """The process's standard error. At the end, queued lines have a short time to be written."""
     output = QueuedOutput(sys.stderr.fileno())
     atexit.register(output.finish)
     return output
 
 
 def wait_for_logs() -> None:
-    """Waits until what is queued is written, for at most LOG_END_S: a pipe that nobody reads stops nobody for longer."""
+    """Wait until queued lines are written, for at most LOG_END_S, so that a pipe without a reader does not block longer."""
     if open_stderr.cache_info().currsize:
         open_stderr().finish()
 
 
 class Unfailing:
-    """Where lines go. One that cannot be written (a full disk, a reader that has gone) is lost, and stops nothing of the node's."""
+    """The output of the log. A line that cannot be written (a full disk, a closed pipe) is dropped without an error."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
@@ -144,7 +143,7 @@ class Unfailing:
 
 
 class EventFlow:
-    """Lets a bounded number of lines of one event through a second; the first line after says how many were not written."""
+    """Limits the lines of one event in a second; the first line afterwards reports how many were dropped."""
 
     def __init__(self, per_second_max: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._max = per_second_max
@@ -154,7 +153,7 @@ class EventFlow:
         ] = {}  # event → second, written in it, not written since last said
 
     def limit_event(self, _logger: Any, _method: str, event: Event) -> Event:
-        """A structlog processor; drops what is over."""
+        """A structlog processor that drops lines above the limit."""
         name = str(event.get("event"))
         second = int(self._clock())
         began, written, missed = self._windows.get(name, (second, 0, 0))
@@ -170,7 +169,7 @@ class EventFlow:
 
 
 def clean_event(event: Event, node: str) -> Event:
-    """Takes secrets out, cuts long texts, puts the words every line begins with first."""
+    """Remove secrets, cut long texts, and put the common fields first."""
     cleaned: Event = {
         "time": event.pop("timestamp", ""),
         "level": event.pop("level", ""),
@@ -184,12 +183,12 @@ def clean_event(event: Event, node: str) -> Event:
 
 
 def render_json(_logger: Any, _method: str, event: Mapping[str, Any]) -> str:
-    """One JSON object on one line; everything outside ASCII is escaped, so that no terminal obeys it."""
+    """One JSON object on one line; all characters outside ASCII are escaped, so that a terminal does not interpret them."""
     return json.dumps(event, default=repr, separators=(",", ":"))
 
 
 def render_console(_logger: Any, _method: str, event: Mapping[str, Any]) -> str:
-    """Time, level, event, then name=value; a value that is not plain stands as JSON."""
+    """Time, level, event, then name=value; values that are not plain are written as JSON."""
     moment = str(event["time"])[11:23]
     parts = [
         f"{name}={_plain(value)}" for name, value in event.items() if name not in ("time", "level", "event", "node")
@@ -211,7 +210,7 @@ def _cut(value: object) -> object:
 
 
 class _Bridge(logging.Handler):
-    """What libraries say through the standard library's logging, as events of our own."""
+    """Converts records of the standard library's logging to events."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

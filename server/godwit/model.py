@@ -1,7 +1,7 @@
-"""The values that travel through Godwit in Python: positions, messages, gaps, and the words for their kinds.
+"""The values of Godwit in Python: positions, messages, gaps, and the enumerations of their kinds.
 
-Pure and small: no I/O, no clock. What is a legal subject is subject.py's; what the wires look like is the wires'.
-Invariant: a value made here is frozen, and a position says everything about its place: (epoch, sequence).
+Pure and small: no I/O, no clock. subject.py checks subjects; the encodings are elsewhere. Invariant: values are frozen,
+and a position is exactly (epoch, sequence).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _POSITION = re.compile(r"(0|[1-9][0-9]{0,19})\.(0|[1-9][0-9]{0,19})", re.ASCII)
 NUMBER_MAX = 2**64 - 1
 
 ResumeToken = NewType("ResumeToken", str)
-"""Where one pattern subscription stands: the text RUN.ARRIVAL.TIME, opaque to everybody but the node that wrote it."""
+"""A resume token, the position of one pattern subscription: the text RUN.ARRIVAL.TIME, which only the node that wrote it interprets."""
 
 
 class Kind(StrEnum):
@@ -92,7 +92,7 @@ Fields = Mapping[str, str | bytes | None]
 
 
 def size_of_fields(fields: Fields) -> int:
-    """About how many bytes they take in memory."""
+    """The approximate bytes of fields in memory."""
     return sum(len(name) + len(value or "") for name, value in fields.items())
 
 
@@ -124,15 +124,15 @@ class Message:
 
     @property
     def size(self) -> int:
-        """About how many bytes its content and fields take in memory."""
+        """The approximate bytes of its content and fields in memory."""
         return len(self.content) + size_of_fields(self.fields) if self.fields else len(self.content)
 
     def json(self) -> Any:
-        """The content read as JSON; raises ValueError where it is none."""
+        """The content parsed as JSON; raises ValueError if it is not JSON."""
         return json.loads(self.content)
 
     def text(self) -> str:
-        """The content read as UTF-8; raises UnicodeDecodeError where it is none."""
+        """The content decoded as UTF-8; raises UnicodeDecodeError if it is not valid."""
         return self.content.decode()
 
 

@@ -1,7 +1,7 @@
 """Finds a user's extension: by `module:attribute`, or by the name of an entry point of an installed package.
 
-Whatever goes wrong in the user's module is the operator's mistake, told before a port opens. What an extension must offer is the
-caller's to say.
+Any error in the user's module is reported as ConfigInvalid before a port opens. The caller names the methods that an
+extension must have.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from .extension import describe_error
 
 
 def load_plugin(key: str, name: str, group: str, verbs: tuple[str, ...]) -> Any:
-    """An object with all of these methods: the one named, or what the class or function named makes; raises ConfigInvalid."""
+    """Load an object with all of these methods: the named one, or the result of calling the named class or function. Raises
+    ConfigInvalid.
+    """
     try:
         found = _find(name, group)
         plugin = found() if isinstance(found, type) or not hasattr(found, verbs[0]) else found
@@ -41,7 +43,7 @@ class _NotFound(Exception):
 
 
 def _is_async(method: Any) -> bool:
-    """Whether calling it makes a coroutine: a plain function would hold up all others of its thread, or answer nothing."""
+    """Whether a call returns a coroutine. A plain function would block its thread, or return no answer."""
     found = inspect.unwrap(method) if callable(method) else method
     return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "func", None))
 

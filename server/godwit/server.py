@@ -1,8 +1,8 @@
 """The node: builds its parts, starts them, drains, stops. Start reading here.
 
-Owns the order of things: what cannot be right is refused before a port opens; the client port listens before the admin
-port says ready; on the way out the node stops being ready, then drains, then stops. What clients say to each other
-happens in the engine; Python hears of it in batches. Invariant: every start is followed by exactly one stop.
+Owns the order: invalid settings are refused before a port opens; the client port listens before the admin port reports
+ready; at the end the node reports not ready, drains, and stops. The engine handles messages; Python receives reports in
+batches. Invariant: every start is followed by exactly one stop.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _SESSION_FIELDS = {
     "unsubscribed": ("connection", "selector"),
     "disconnected": ("connection", "code", "duration_ms"),
 }
-"""Reports of sessions and what they hold: logged only where `logging.sessions` asks for it."""
+"""Reports of sessions and their subscriptions, which are logged only with `logging.sessions`."""
 DRAIN_MARGIN_S = 2.0
-"""How much longer than its grace a drain may take before the node stops all the same."""
+"""Seconds that a drain may take beyond its grace period before the node stops anyway."""
 HANG_UP_S = 1.0
-"""How long connections may take to end that are closed at once."""
+"""Seconds that connections closed at once may take to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """What was bound."""
+    """The bound addresses."""
 
     client: Address
     admin: Address
@@ -79,7 +79,7 @@ class Listeners:
 
 
 class Node:
-    """One node. `start`, then `drain` (or not), then `stop`; `run` in cli/serve.py does it with signals."""
+    """One node. Call `start`, then `drain` (optional), then `stop`; `run` in cli/serve.py does so with signals."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Node:
         read_config: Callable[[], Config] | None = None,
         beside: TlsPort | None = None,
     ) -> None:
-        """`beside` is a port of this process that shows the node's certificates and follows its reloads."""
+        """`beside` is another port of this process that uses the node's certificates and follows its reloads."""
         self._read_config, self._beside = read_config, beside
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
@@ -138,7 +138,7 @@ class Node:
         self._began = time.monotonic()
 
     async def start(self) -> Listeners:
-        """Opens both ports; raises ListenFailed, NodeFailed. Whatever is raised, what had begun is stopped."""
+        """Open both ports; raises ListenFailed, NodeFailed. After any exception, everything that was started is stopped."""
         try:
             await self._start_authorizer()
             await self.audits.start()
@@ -158,7 +158,7 @@ class Node:
         return Listeners(listening.client, admin, listening.mqtt, listening.client_tls, listening.mqtt_tls)
 
     async def drain(self) -> None:
-        """Takes no new clients, tells all when to come back, finishes what was acknowledged; returns when done."""
+        """Accept no new clients, tell connected ones when to reconnect, finish acknowledged work; returns when done."""
         drain = self.config.drain
         self.health.change(Condition.DRAINING)
         await asyncio.sleep(drain.delay_ms / 1000)  # not ready, and still serving: balancers look now and then
@@ -174,14 +174,14 @@ class Node:
             read_logger().warning("drain_timed_out", reason="the engine did not report its end in time")
 
     async def hang_up(self) -> None:
-        """Closes every connection with its code and waits for nobody's work; returns within a second or so."""
+        """Close every connection with its code without waiting for work; returns within about a second."""
         self.engine.drain(0, self.config.drain.spread_ms)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HANG_UP_S):
                 await self._drained.wait()
 
     async def stop(self) -> None:
-        """Stops at once whatever runs; a second call does nothing."""
+        """Stop everything at once; a second call does nothing."""
         if self.health.condition is Condition.STOPPED:
             return
         self.health.change(Condition.STOPPED)
@@ -206,9 +206,8 @@ class Node:
             read_logger().info("node_stopped")
 
     async def reload(self, config: Config) -> dict[str, Any]:
-        """Takes over what a running node can, and names what waits for its next start.
-
-        Raises ConfigInvalid, and then nothing has changed. Clients whose publishing token is none any more are closed.
+        """Apply the settings that a running node can change, and name those that need a restart. Raises ConfigInvalid, and
+        then nothing has changed. Clients whose publishing token was removed are closed.
         """
         before = self.config
         live, waiting = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
@@ -238,11 +237,11 @@ class Node:
         return told
 
     async def revoke(self, revocation: Revocation) -> dict[str, Any]:
-        """Refuses an identity or a token id from now on, and closes its connections; what that ended."""
+        """Refuse an identity or a token id from now on, and close its connections; returns what that ended."""
         return await self.revoker.revoke(revocation)
 
     def describe(self) -> dict[str, Any]:
-        """The node's own facts, as /v1/stats shows them."""
+        """The node's description, as in /v1/stats."""
         return {
             "node": self.config.node.name,
             "version": __version__,
@@ -253,12 +252,12 @@ class Node:
         }
 
     def count(self) -> Mapping[MetricSpec, float]:
-        """What Python counts itself, for /metrics."""
+        """The counters kept in Python, for /metrics."""
         extensions = {**count_authorizer(self.gate, self._access_mode.host), **count_audits(self.audits)}
         return {**extensions, **self._certificates.count()}
 
     def describe_troubles(self) -> dict[str, str]:
-        """What is wrong with extensions and the tasks around them, by name; for health."""
+        """The problems of extensions and their tasks, by name; for health."""
         host = self._access_mode.host
         told = {**self.audits.describe_troubles(), **self.revoker.describe_trouble()}
         return {**told, "authorizer": host.describe()} if host is not None and host.describe() else told
@@ -329,7 +328,7 @@ class Node:
         self._demo.start()
 
     def _take_reports(self) -> None:
-        """One batch; what a report costs here is paid once a connection, never a message."""
+        """Process one batch of reports. A report costs time per connection, never per message."""
         reports = self.engine.reports()
         refused: dict[int, list[tuple[Any, ...]]] = {}
         for report in reports:
@@ -380,7 +379,7 @@ class Node:
             read_logger().error("shard_failed", shard=report[1], reason=report[2])
 
     def _tell_what_is_lost(self) -> None:
-        """What the journal lacks at its end: it had no room for it, or the disk took it no more."""
+        """Report rows that the journal lost, because it had no room or the disk failed."""
         stats = self.engine.stats()
         lost = {stream: rows for stream, (_, rows) in stats.get("journal_streams", {}).items() if rows}
         if lost:

@@ -1,8 +1,8 @@
-"""Subjects and patterns: which are legal, and which pattern holds which subject.
+"""Subjects and patterns: which are valid, and which pattern matches which subject.
 
-A subject is one or more segments, each after a slash, which may be empty as levels of MQTT's topics may; `*` (any one segment)
-and `**` (any rest, also none) are wildcards when they are a whole segment, `**` only last. `/$…` is the
-server's own: no leading wildcard matches it. Pure; the Rust core has the same rules and both are tested with protocol/vectors.
+A subject is one or more segments, each after a slash; a segment may be empty, as in MQTT. The wildcards `*` (one segment)
+and `**` (any number of segments, only at the end) are whole segments. `/$…` belongs to the server: a leading wildcard
+does not match it. Pure; the Rust core has the same rules, and both are tested with protocol/vectors.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from .errors import SubjectInvalid
 from .words import shown
 
 SUBJECT_BYTES_MAX = 1024
-"""The contract's limit on a subject or pattern, in UTF-8 bytes; not to be configured."""
+"""The protocol's limit on a subject or pattern, in UTF-8 bytes; not configurable."""
 
 
 def check_subject(subject: str) -> str:
-    """Returns the subject itself; raises SubjectInvalid naming the rule it breaks."""
+    """Return the subject; raises SubjectInvalid, which names the rule that it breaks."""
     segments = _check_segments(subject)
     for segment in segments:
         if segment in ("*", "**"):
@@ -24,7 +24,7 @@ def check_subject(subject: str) -> str:
 
 
 def check_pattern(pattern: str) -> str:
-    """Returns the pattern itself (a subject is one too); raises SubjectInvalid naming the rule it breaks."""
+    """Return the pattern (a subject is valid too); raises SubjectInvalid, which names the rule that it breaks."""
     segments = _check_segments(pattern)
     if "**" in segments[:-1]:
         raise SubjectInvalid(pattern, "has ** before its last segment, where only * is allowed")
@@ -32,12 +32,12 @@ def check_pattern(pattern: str) -> str:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a legal pattern holds a wildcard, so that it may hold many subjects."""
+    """Whether a valid pattern has a wildcard, so that it can match several subjects."""
     return any(segment in ("*", "**") for segment in text.split("/"))
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Whether a legal pattern holds a legal subject."""
+    """Whether a valid pattern matches a valid subject."""
     wanted, given = pattern.split("/")[1:], subject.split("/")[1:]
     if given[0].startswith("$") and wanted[0] in ("*", "**"):
         return False

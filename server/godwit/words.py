@@ -1,4 +1,4 @@
-"""Words on a terminal: counts as a person reads them, and texts of others shown, never obeyed. Pure."""
+"""Text for terminals: counts, and texts of others with control characters escaped. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 row`, `2,000 rows`; a plural that is more than an s is given."""
+    """`1 row`, `2,000 rows`; pass a plural that is not formed with an s."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def printable(text: str, *, kept: str = "") -> str:
-    """Escapes control characters (C0, C1) and those that reorder a line (bidi) as \\uXXXX, but for those in `kept`.
-
-    JSON stays valid and equal where `kept` names its blanks: it has the others inside of strings only.
+    """Escape control characters (C0, C1) and bidirectional ones as \\uXXXX, except those in `kept`. With its blanks in
+    `kept`, JSON stays valid and equal, because it has other control characters only inside of strings.
     """
     if text.isprintable():
         return text
@@ -25,7 +24,7 @@ def _escaped(character: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in an error's sentence; what cannot be shown, such as a number of very many digits, is named by its type."""
+    """A value for the text of an error. One that cannot be shown, such as a very long number, is replaced by its type."""
     try:
         return repr(value)[:80]
     except Exception:  # the value's own code

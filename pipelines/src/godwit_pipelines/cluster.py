@@ -28,7 +28,7 @@ from .session import ask_for_plain_messages, check_memory
 _START_S = 120.0
 _HOST = "127.0.0.1"
 _MASTER = "-Dspark.port.maxRetries=0 -Dspark.master.rest.enabled=false"
-"""Spark uses exactly this port or fails: nobody would look for the page on the next free port."""
+"""Spark uses exactly this port or fails, because a page on the next free port would not be found."""
 
 
 @dataclass

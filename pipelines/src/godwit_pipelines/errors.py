@@ -23,13 +23,13 @@ from __future__ import annotations
 EXIT_FOUND = 1
 """A job completed and found a violation, such as a missing message or an unreported gap."""
 EXIT_UNEXPECTED = 70
-"""What nobody expected happened; the trace says where. (EX_SOFTWARE of sysexits.h)"""
+"""An internal error; the trace shows the place. (EX_SOFTWARE of sysexits.h)"""
 EXIT_STOPPED = 130
 """Somebody stopped a job before it had done its work."""
 EXIT_PIPE_CLOSED = 141
 """The reader closed the output, as `head` does. (128 + SIGPIPE, as in a shell)"""
 STOPPED = "godwit-pipelines: stopped; the next run continues the unfinished work"
-"""What is said then."""
+"""The sentence for it."""
 
 
 class PipelineError(Exception):

@@ -86,7 +86,7 @@ class Figures(StreamingQueryListener):
             self.say(f"{event.progress.name}: {line}")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing came, so nothing is to be said."""
+        """A query without new rows reports nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         with self.lock:

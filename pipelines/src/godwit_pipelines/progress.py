@@ -223,7 +223,7 @@ def explain_state(text: str) -> errors.CheckpointBroken | None:
 
 
 def explain_gone(text: str) -> errors.TableMissing | None:
-    """Spark's error about a table file that was removed."""
+    """Spark's error about a deleted file of a table, as a sentence."""
     found = _GONE.search(text) if "does not exist" in text else None
     if found is None:
         return None

@@ -25,7 +25,7 @@ _ALWAYS_SAID = (
 _TRACE = b"Traceback (most recent call last):"
 _DAEMON = b"pyspark/daemon.py"
 _HUNG_UP = (b"EOFError", b"BrokenPipeError", b"ConnectionResetError")
-"""What a worker process ends with where Spark closed its connection: another task had failed, or Spark stops."""
+"""The exit code of a worker process whose connection Spark closed, because another task failed or Spark stops."""
 
 _hushed = threading.Event()
 

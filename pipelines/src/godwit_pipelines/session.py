@@ -49,7 +49,9 @@ _FIXED = {
     "spark.sql.files.ignorecorruptfiles": "false",
     "spark.sql.files.ignoremissingfiles": "false",
 }
-"""Settings that nobody may change, by their names in small letters: with others rows are passed over, read as null, or of another day."""
+"""Settings that cannot be changed, by their names in small letters: other values would skip rows, read them as null, or
+assign them to another day.
+"""
 _MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?|(spark|k8s|yarn)://.+|yarn", re.ASCII)
 _GIVEN = Path(__file__).with_name("spark")
 """The files that Spark is given."""
@@ -59,14 +61,14 @@ _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-X
 keeps room for 48 MB of code: the jobs one after another fill it, and the rest would run uncompiled. This is what it keeps with both.
 """
 _ROUNDS = ("-XX:+UseParallelGC",)
-"""Java flags for batches again and again: 5 to 7 % less CPU of an audit, and nobody waits in the pauses that a stream would have."""
+"""Java flags for repeated batches: 5 to 7 % less CPU for an audit, with pauses that only a stream would notice."""
 _JAVA_FLAGS = {"once": _SHORT_LIVED, "rounds": _ROUNDS, "stream": ()}
 Life = Literal["once", "rounds", "stream"]
-"""What a session is for: one run, of which its start is a large part; batches again and again; or continuous queries."""
+"""The purpose of a session: one run, of which the start is a large part; repeated batches; or continuous queries."""
 _PARTITIONS_CLUSTER, _PARTITIONS_LOCAL_MOST = 4, 8
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _SAID_BESIDE = ("Error occurred during", "Error: Could not create", "Error: A fatal", "Picked up", "#", "Caused by")
-"""What Java says before and after what is wrong."""
+"""Java's lines before and after its error."""
 _JAVA_S = 30
 _MEMORY = re.compile(r"[1-9][0-9]{0,8}[kmgtKMGT]")
 

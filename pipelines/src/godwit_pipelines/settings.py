@@ -30,7 +30,7 @@ def option(
 
 @dataclass(frozen=True)
 class JournalSettings:
-    """Where the journals are, and how many rows are read at once."""
+    """The journals' folder, and how many rows are read at once."""
 
     paths: tuple[str, ...] = option((), "Data directories of nodes (or their journals); each can be a glob.")
     rows_per_batch: int = option(

@@ -64,8 +64,8 @@ class Stopping:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
-        """While Spark starts. ^C also reaches Java, so a Java that is gone then is not an error. A Java that nobody has connected to does
-        not notice that its parent is gone, and is ended here.
+        """While Spark starts. ^C also ends Java, so a Java process that has ended is not an error. A Java process without a
+        connection does not notice that its parent has ended, and is ended here.
         """
         try:
             yield

@@ -1,7 +1,7 @@
 """`godwit bench`: measures this node against a baseline and its rivals, on one generator, in interleaved rounds.
 
-loads.py says what each load does and what is read from it, targets.py how each server is started, rounds.py takes the
-turns, result.py keeps machine and medians as JSON, generator.py is the door to the native load generator.
+loads.py defines the loads and their metrics, targets.py starts the servers, rounds.py runs the rounds, result.py writes
+the machine and the medians as JSON, and generator.py calls the native load generator.
 """
 
 from .command import bench

@@ -1,4 +1,4 @@
-"""A certificate for one measurement: made anew, believed by the load's clients alone, gone with the folder."""
+"""A new certificate for one measurement, which only the load's clients trust; it is deleted with its folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "localhost"
 
 
 def make_certificate(directory: Path) -> tuple[Path, Path]:
-    """The files of a self-signed certificate for localhost (ECDSA, P-256) and of its key."""
+    """Write a self-signed certificate for localhost (ECDSA, P-256) and its key; returns the files."""
     from cryptography import x509  # loaded where TLS is measured: it takes longer than the rest of a bench's start
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,4 +1,4 @@
-"""The command `godwit bench LOAD`: chooses the servers, runs the rounds, prints a table, keeps the JSON."""
+"""The command `godwit bench LOAD`: chooses the servers, runs the rounds, prints a table, writes the JSON."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def measure(
 
 
 def choose_targets(load: Load, against: str | None) -> list[Target]:
-    """The servers named, or the load's own baseline. A rival or a baseline that nobody named is left out if it cannot run here."""
+    """The named servers, or the load's default ones. A default rival or baseline that cannot run here is left out."""
     names = load.against if against is None else tuple(name for name in against.split(",") if name)
     chosen = []
     for name in names:
@@ -83,7 +83,7 @@ def choose_targets(load: Load, against: str | None) -> list[Target]:
 
 
 def show_progress(text: str) -> None:
-    """One line on a terminal, overwritten; elsewhere a line for each round, so that a long load is not taken for a dead one."""
+    """Progress: one line that is overwritten on a terminal; elsewhere one line for each round."""
     if sys.stderr.isatty():
         click.echo(f"\r\x1b[K{text[:118]}", err=True, nl=False)
     elif ": round " in text:
@@ -91,7 +91,7 @@ def show_progress(text: str) -> None:
 
 
 def describe_outcome(outcome: Outcome) -> str:
-    """A table: a line for each figure, a column for each server."""
+    """A table with a line for each metric and a column for each server."""
     servers = outcome["servers"]
     width = max(12, *(len(name) + 2 for name in servers))
     lines = [f"{outcome['load']}: {outcome['sentence']}", " " * 28 + "".join(f"{name:>{width}}" for name in servers)]

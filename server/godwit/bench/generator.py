@@ -1,6 +1,5 @@
-"""The door to the native load generator: a plan goes in, its result comes out, progress is shown meanwhile.
-
-Shapes are those of loadgen/src/plan.rs and loadgen/src/loadgen.rs, as plain JSON values.
+"""Calls the native load generator with a plan, shows progress, and returns the result. Plans and results are plain JSON
+values, declared in loadgen/src/plan.rs and loadgen/src/loadgen.rs.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LOOK_EVERY_SECONDS = 0.2
 
 
 def run_plan(plan: Plan, show: Show) -> RunResult:
-    """Runs a plan to its end; ^C stops the load first. Raises ValueError where the plan cannot be."""
+    """Run a plan to its end; ^C stops the load first. Raises ValueError if the plan is not valid."""
     loadgen = LoadGenerator(json.dumps(plan))
     loadgen.start()
     try:

@@ -1,7 +1,7 @@
-"""The loads: what each does, at full size and at a size for a smoke test, and which figures are read from its run.
+"""The loads: the steps of each, at full size and at a smaller size for a smoke test, and the metrics read from its run.
 
-Pure: makes plans for the generator and reads results; starts nothing. All figures are better when lower, but for those
-whose name ends in `_per_second` or begins with `exact`.
+Pure: makes plans for the generator and reads results; starts nothing. For all metrics lower is better, except those whose
+name ends in `_per_second` or begins with `exact`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from .shape import Figures, Shape, connect, pause, publish, steps_of
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load: its runs (most have one) and what is read from them."""
+    """A load: its runs (most have one) and its metrics."""
 
     name: str
     sentence: str
     shapes: Callable[[float], list[Shape]]
-    """Takes the share of the full size, 1.0 or less."""
+    """Takes the share of the full size, at most 1.0."""
     figures: Callable[[list[dict[str, Any]], list[Shape]], Figures]
     against: tuple[str, ...] = ("baseline",)
     shards: int = 1
     is_one_frame_a_send: bool = False
-    """Paced so that every message leaves alone; where a busy machine made a server merge, the round says nothing."""
+    """Whether it is paced so that every message is sent alone. If a busy machine made a server merge messages, the round
+    does not count.
+    """
     limits: Mapping[str, int] = field(default_factory=dict)
-    """What the node has to be told to take this load."""
+    """The settings of the node for this load."""
     check: Callable[[Shape], None] | None = None
-    """Raises where the machine cannot take it."""
+    """Raises if the machine cannot run it."""
 
 
 def _per_delivery(step: dict[str, Any]) -> Figures:
@@ -88,7 +90,7 @@ def _fanout_figures(results: list[dict[str, Any]], shapes: list[Shape]) -> Figur
 
 
 def _mqtt(size: float) -> list[Shape]:
-    """As fan-out, shorter: five servers take their turn in it. Publishes are acknowledged, so they are of QoS 1."""
+    """Like the fan-out, but shorter, because five servers run it. Publishes are acknowledged, so they use QoS 1."""
     steps = [
         connect(),
         publish("warm", int(25 * size), rate=25),
@@ -168,7 +170,7 @@ def _latency(size: float) -> list[Shape]:
 
 
 def _slow(size: float) -> list[Shape]:
-    """The same work twice: without the silent one per cent, and with it. A quarter of it paced, the rest as fast as it goes."""
+    """The same work twice: without and with one percent of silent clients. A quarter of it is paced, the rest runs at full speed."""
     silence = {"do": "silence", "name": "silence", "clients": 1}
     main = [
         publish("warm", int(1_000 * size), in_flight=64),

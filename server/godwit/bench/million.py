@@ -1,8 +1,9 @@
-"""The load `million`: as many connections as one process holds, grown in steps, each step with ten broadcasts to everybody.
+"""The load `million`: as many connections as one process can hold, in growing steps, each with ten broadcasts to all
+clients.
 
-Owns the plan of it, what it needs of the machine (said before anything is opened, with what would do), and the figures read
-from its run. A ring holds no more direct descriptors than a process may open files, so it takes as many shards, and threads
-of the generator, as that makes necessary.
+Owns the plan, the check of the machine (before anything is opened, with the values that would be enough), and the
+metrics. A ring holds at most as many direct descriptors as a process may open files, which decides the numbers of shards
+and generator threads.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from .shape import Figures, Shape, connect, pause, publish, steps_of
 
 CONNECTIONS = 1_000_000
 STEPS = (0.01, 0.1, 0.3, 1.0)
-"""Shares of the full size at which everybody is sent broadcasts."""
+"""Shares of the full size at which broadcasts are sent."""
 BROADCASTS = 10
 
 THREADS_MAX = 64
 RING_SPARE = 0.08
-"""Of a ring's descriptors: clients fall on the shards by chance, and accepts that wait hold some."""
+"""The usable share of a ring's descriptors: clients are spread over shards at random, and pending accepts use some."""
 KB_PER_CONNECTION = 13.0
-"""Both ends of it, in the kernel (two sockets at 5.6 kB) and in both processes; measured at 300,000."""
+"""Bytes of both ends of a connection, in the kernel (two sockets of 5.6 kB) and in both processes; measured at 300,000."""
 MACHINE_SPARE_KB = 1_000_000
 PORTS_PER_ADDRESS = 8_000
-"""What the generator opens from one source address of 127.0.0.0/8."""
+"""Connections that the generator opens from one source address of 127.0.0.0/8."""
 
 LIMITS = {
     "connections_max": 2_000_000,
@@ -39,12 +40,13 @@ LIMITS = {
     "handshake_ms_max": 600_000,
     "message_ms_max": 600_000,
 }
-"""Idle connections are left in peace while it is measured; a handshake may wait while others are made, and a
-shard that chance gave more than its share of the connections takes them."""
+"""Settings of the node: no pings while idle connections are measured, long handshake timeouts, and room on each shard for
+more than its average of the connections.
+"""
 
 
 class MachineTooSmall(GodwitError):
-    """This machine does not hold so many connections; the sentence says what binds."""
+    """This machine cannot hold so many connections; the sentence names the limit."""
 
 
 def plan_million(size: float) -> list[Shape]:
@@ -60,12 +62,12 @@ def plan_million(size: float) -> list[Shape]:
 
 
 def read_descriptors() -> int:
-    """How many files a process may open here once it has raised its limit as far as it goes."""
+    """How many files a process may open after it has raised its limit."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def choose_threads(count: int, descriptors: int) -> int:
-    """Shards, and threads of the generator, that hold so many connections; raises MachineTooSmall."""
+    """The numbers of shards and generator threads for so many connections; raises MachineTooSmall."""
     a_ring = int(min(descriptors, 1 << 20) * (1 - RING_SPARE))
     threads = -(-count // max(1, a_ring))
     if threads > THREADS_MAX:
@@ -77,7 +79,7 @@ def choose_threads(count: int, descriptors: int) -> int:
 
 
 def check_machine(shape: Shape) -> None:
-    """Says what is too little here for this run before anything is opened; raises MachineTooSmall."""
+    """Check the machine before anything is opened; raises MachineTooSmall, which names what is too small."""
     count = shape.subscribers + shape.publishers
     needed_kb, available_kb = count * KB_PER_CONNECTION + MACHINE_SPARE_KB, psutil.virtual_memory().available / 1024
     if needed_kb > available_kb:
@@ -98,7 +100,7 @@ def check_machine(shape: Shape) -> None:
 
 
 def read_million(results: list[dict[str, Any]], shapes: list[Shape]) -> Figures:
-    """Figures at the full size, and at each smaller step with its count in the name."""
+    """Metrics at the full size, and at each smaller step with its count in the name."""
     result = results[0]
     counts = [int(name.split()[-1]) for name in steps_of(result) if name.startswith("idle ")]
     figures = _figures_at(result, counts[-1])

@@ -1,6 +1,6 @@
-"""A load's outcome as data: what was measured, where, with which settings, medians and ratios against the baseline.
-
-No host name and no path is kept: results are published."""
+"""A load's outcome as data: metrics, machine, settings, medians and ratios to the baseline. Without host names and paths,
+because results are published.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def find_commit() -> str:
-    """The commit measured, `+` when files differ from it; the version where there is no repository."""
+    """The measured commit, with `+` if files differ from it; the version if there is no repository."""
     git = ["git", "-C", str(REPOSITORY)]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
@@ -93,7 +93,7 @@ def _build_server(measured: Measured) -> dict[str, Any]:
 
 
 def _build_ratios(measured: Mapping[str, Measured], baseline: str) -> dict[str, dict[str, float]]:
-    """Each figure over the baseline's of the same round; the median of those."""
+    """The median of each metric's ratios to the baseline in the same round."""
     base = measured[baseline].figures
     return {
         name: {
@@ -111,13 +111,13 @@ def _build_ratios(measured: Mapping[str, Measured], baseline: str) -> dict[str, 
 
 
 def write_outcome(outcome: Outcome, file: Path) -> None:
-    """Writes it as JSON, one short line where a line suffices."""
+    """Write the outcome as JSON; short values are on one line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(_round(outcome), indent=1) + "\n")
 
 
 def _round(value: Any) -> Any:
-    """Floats to five significant digits: what is behind them is noise."""
+    """Round floats to five significant digits."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
-"""Takes a load's rounds: one run of each server after another (A B A B …), each against a fresh process, so that what the
-machine does meanwhile falls on all alike. The server has one core, the generator another."""
+"""Runs a load's rounds: one run of each server in turn (A B A B …), each with a new process, so that other activity of the
+machine affects all servers equally. The server has one core, the generator another.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +18,18 @@ from .targets import BenchFailed, Order, Target, start_target
 Show = Callable[[str], None]
 
 RETAKES_MAX = 3
-"""A round of a load of one frame a send in which a server fell behind and merged is taken again, so often in all."""
+"""How often a round is repeated in all, if a server fell behind and merged messages of a load with one frame for each send."""
 MERGED_MAX = 1.02
 
 SLOW_SHARE = 0.2
-"""Rivals that do not merge get this share of a saturated load's messages: their figures are the same, their time is not."""
+"""Servers that do not merge messages get this share of a saturated load's messages: their metrics are the same, and the load
+ends in time.
+"""
 
 
 @dataclass(slots=True)
 class Measured:
-    """What one server's rounds gave."""
+    """The results of one server's rounds."""
 
     figures: list[Figures] = field(default_factory=list)
     runs: list[list[dict[str, Any]]] = field(default_factory=list)
@@ -34,7 +37,7 @@ class Measured:
 
 
 def choose_cores() -> tuple[int | None, int | None]:
-    """One core for the server, another for the generator; none where there is only one, or the system does not pin."""
+    """One core for the server, another for the generator; none if there is only one, or the system cannot pin processes."""
     if not hasattr(os, "sched_getaffinity"):
         return None, None
     cores = sorted(os.sched_getaffinity(0))
@@ -50,7 +53,7 @@ def run_rounds(
     show: Show,
     retakes_max: int = RETAKES_MAX,
 ) -> dict[str, Measured]:
-    """All rounds of a load, by server. Raises BenchFailed where a delivery is missing or a server gives up."""
+    """All rounds of a load, by server. Raises BenchFailed if a delivery is missing or a server fails."""
     measured = {target.name: Measured() for target in targets}
     taken = retaken = 0
     while taken < rounds:
@@ -71,7 +74,7 @@ def run_rounds(
 
 
 def _has_merged(figures: dict[str, Figures], targets: Sequence[Target]) -> bool:
-    """Whether this node or the baseline did. A rival that merges at this pace does so in every round: it would never be over."""
+    """Whether this node or the baseline merged messages. A rival that does so at this pace would do it in every round."""
     return any(
         value > MERGED_MAX
         for target in targets
@@ -106,7 +109,7 @@ def _run_once(load: Load, target: Target, shape: Shape, driver: str, show: Show)
 
 
 def _fit(plan: dict[str, Any], target: Target) -> None:
-    """What a wire cannot do is done another way: a window without acknowledgements counts what was delivered."""
+    """Adapt a load to a protocol: without acknowledgements, the window counts deliveries."""
     if target.subject_publishers:
         plan["publishers"] = min(plan["publishers"], 1) * plan["subjects"]
     if not target.has_acks and plan["is_acked"]:

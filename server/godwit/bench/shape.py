@@ -1,6 +1,5 @@
-"""One run of a load as the generator takes it: how many connect, and what they do, step by step. Pure values.
-
-Shapes of steps are those of loadgen/src/plan.rs.
+"""One run of a load in the generator's form: the number of clients and their steps. Pure values; the steps are declared in
+loadgen/src/plan.rs.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class Shape:
     content_bytes: int = 144
     seconds_max: float = 300.0
     is_last: bool = False
-    """Nothing is measured after it in this process: what it opened goes with the processes, not one by one."""
+    """Nothing is measured after it in this process: connections end with the processes, not one by one."""
     shards: int = 0
-    """Of the node; 0: as many as the load says."""
+    """The number of the node's shards; 0: the load's default."""
 
     def plan(self) -> dict[str, Any]:
         """The part of loadgen/src/plan.rs that the load decides."""

@@ -1,7 +1,8 @@
-"""The servers that can be measured: how each is started on a free port of loopback, and what the generator speaks to it.
+"""The servers that can be measured: how each is started on a free port of loopback, and the protocol of the generator for
+it.
 
-A rival is used when its program is on the path; none is needed. Each runs as it comes, but for limits that would end the
-load. Every process started here is ended here.
+A rival is used if its program is on the path; none is required. Each runs with its default settings, except limits that
+would end the load. Every process started here is ended here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NCHAN_MODULE = "/usr/lib/nginx/modules/ngx_nchan_module.so"
 
 
 class BenchFailed(GodwitError):
-    """A server or a load did not do what a measurement needs."""
+    """A server or a load did not do what the measurement needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +40,43 @@ class Running:
     address: str
     pids: list[int]
     certificate: Path | None = None
-    """What its clients are to believe, where it speaks TLS."""
+    """The certificate that its clients trust, if it uses TLS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a target is started for."""
+    """The purpose for which a target is started."""
 
     driver: str = "auto"
     shards: int = 1
     limits: Mapping[str, int] | None = None
     is_killed: bool = False
-    """Ended without a word: a drain of a million clients is not what is measured."""
+    """Killed without a drain, because a drain of a million clients is not measured."""
     data: Path | None = None
-    """Where one with a journal keeps it; none: beside its log, and gone with it."""
+    """The folder of its journal; None: next to its log, and deleted with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server: its dialect, what it is started with, whether it can be here."""
+    """A server: its protocol, its command, and whether it can run here."""
 
     name: str
     dialect: str
     command: Callable[[Path, int, Order], list[str]]
     driver: str = ""
-    """This node's, whatever the measurement is told."""
+    """The node's settings, independent of the measurement."""
     program: str = ""
     file: str = ""
-    """A file it needs beside its program."""
+    """A file that it needs in addition to its program."""
     says_address: bool = False
-    """Prints where it listens; else it is told a port."""
+    """Whether it prints its address; otherwise it gets a port."""
     door: str = "client"
-    """Which of the addresses it prints."""
+    """Which of the printed addresses to use."""
     has_acks: bool = True
     has_workers: bool = False
-    """Works in processes of its own making."""
+    """Whether it works in child processes."""
     subject_publishers: bool = False
-    """Needs a publisher for each subject."""
+    """Whether it needs a publisher for each subject."""
     has_tls: bool = False
 
     def is_ours(self) -> bool:
@@ -86,7 +87,7 @@ class Target:
         return not self.missing()
 
     def missing(self) -> str:
-        """What this machine lacks to run it, as a sentence; empty if it lacks nothing."""
+        """What this machine lacks to run it, as a sentence; empty if nothing."""
         if self.program and shutil.which(self.program) is None:
             return f"{self.program} is not on the path"
         return (
@@ -95,9 +96,9 @@ class Target:
 
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-"""The working copy that this package runs from; an installed package has none."""
+"""The working copy of this package; None if the package is installed."""
 BASELINE = REPOSITORY / "benchmarks/baseline/baseline.c"
-"""The source of the baseline. It is in the repository and not in the wheel."""
+"""The source of the baseline, which is in the repository and not in the wheel."""
 
 
 def _baseline(*mode: str) -> Callable[[Path, int, Order], list[str]]:
@@ -135,7 +136,7 @@ def _godwit_tls(directory: Path, port: int, order: Order) -> list[str]:
 
 
 def _godwit_journal(directory: Path, port: int, order: Order) -> list[str]:
-    """With everything written down: messages, who comes and goes, and every delivery."""
+    """Godwit with a full journal: messages, sessions and every delivery."""
     data = order.data or directory / "data"
     return [*_godwit(directory, port, order), "--set", f"node.data_directory={data}"]
 
@@ -173,7 +174,7 @@ def _nats(directory: Path, port: int, order: Order) -> list[str]:
 
 
 def _nats_mqtt(directory: Path, port: int, order: Order) -> list[str]:
-    """MQTT needs JetStream there, in memory as it can be: its sessions are streams."""
+    """NATS's MQTT needs JetStream; its streams, the sessions, are in memory."""
     file = directory / "nats.conf"
     file.write_text(
         f'listen: "127.0.0.1:-1"\nserver_name: "bench"\nmax_connections: 200000\nmax_pending: 536870912\n'
@@ -209,7 +210,7 @@ RIVALS = ("mosquitto", "nchan", "nats")
 
 @contextmanager
 def start_target(target: Target, order: Order, core: int | None) -> Iterator[Running]:
-    """Starts a server on one core, waits until it accepts, ends it."""
+    """Start a server on one core, wait until it accepts, and end it afterwards."""
     with tempfile.TemporaryDirectory(prefix="godwit-bench-") as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -242,7 +243,7 @@ def _find_port() -> int:
 
 @contextmanager
 def _stay_on(core: int | None) -> Iterator[None]:
-    """Children started within stay on this core."""
+    """Children started within it stay on this core."""
     if core is None:
         yield
         return
@@ -255,7 +256,7 @@ def _stay_on(core: int | None) -> Iterator[None]:
 
 
 def _read_address(process: subprocess.Popen[bytes], log: Path, door: str) -> str:
-    """From the line `listening client=HOST:PORT …` or `listening HOST:PORT`."""
+    """The address in the line `listening client=HOST:PORT …` or `listening HOST:PORT`."""
     assert process.stdout is not None
     line = process.stdout.readline().decode()
     for word in line.split()[1:]:
@@ -279,7 +280,7 @@ def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None
 
 
 def _list_pids(process: subprocess.Popen[bytes], has_workers: bool) -> list[int]:
-    """The server's processes; one with workers accepts before they are there."""
+    """The process ids of the server; a server with workers may accept before they exist."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         children = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]

@@ -1,6 +1,6 @@
 """The command line: `godwit serve`, `godwit publish`, and the other commands that COMMANDS lists.
 
-Each command is a module of its own, loaded when it is the one that was asked for. Sentences and exit codes are program.py's.
+Each command is a module, loaded only when it is called. program.py has the error sentences and exit codes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Loads a command's module when it is named; `--help` needs all of them."""
+    """Loads a command's module when it is called; `--help` needs all of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in COMMANDS if self.get_command(ctx, name) is not None]

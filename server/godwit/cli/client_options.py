@@ -1,4 +1,4 @@
-"""The options of commands that talk to a node as a client: which node, which token."""
+"""The options of commands that connect to a node as a client: the node's address, and the token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEFAULT_SERVER = "ws://127.0.0.1:8800"
 
 
 def client_options(command: Command) -> Command:
-    """--server (repeatable) and --token-file; a token never stands on a command line, where every process could read it."""
+    """--server (repeatable) and --token-file. A token is never a command-line argument, because every process could read it."""
     server = click.option(
         "--server",
         "servers",
@@ -63,7 +63,7 @@ def read_ca_file() -> Path | None:
 
 
 def make_client(servers: tuple[str, ...], token: str | None, positions: PositionFile | None = None) -> Client:
-    """A client of these servers, that trusts the file of --ca-file; raises ConfigInvalid, click.BadParameter."""
+    """A client of these servers that trusts the file of --ca-file; raises ConfigInvalid, click.BadParameter."""
     from ..client import Client
 
     ca_file = read_ca_file()
@@ -74,7 +74,7 @@ def make_client(servers: tuple[str, ...], token: str | None, positions: Position
 
 
 def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
-    """The servers given, else the environment's, else this machine's; raises click.BadParameter."""
+    """The servers of the options, else of the environment, else this machine's; raises click.BadParameter."""
     from ..client.servers import ServerList
 
     variable = [server for server in os.environ.get(SERVER_VARIABLE, "").split(",") if server.strip()]
@@ -96,28 +96,28 @@ def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
 
 
 def explain(error: GodwitError, token: str | None) -> str:
-    """The sentence of a refusal; without a token also how to give one."""
+    """The sentence of a refusal; without a token it also says how to pass one."""
     is_of_rights = isinstance(error, CommandRefused | SessionClosed) and error.code in _NEED_RIGHTS
     hint = f"; no token was shown: give one with --token-file FILE, or {TOKEN_VARIABLE}"
     return f"{error}{hint if is_of_rights and token is None else ''}"
 
 
 class _Escaping(logging.Formatter):
-    """What a node says stands in these lines, too."""
+    """Escapes control characters, because these lines contain texts of the node."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), kept="\n")
 
 
 def show_warnings() -> None:
-    """The client's warnings go to standard error, one line each."""
+    """Write the client's warnings to standard error, one on each line."""
     logs = logging.StreamHandler()
     logs.setFormatter(_Escaping("godwit: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[logs])
 
 
 def check_selector(argument: str, selector: str, check: Callable[[str], str]) -> str:
-    """The subject or pattern itself, where `check` takes it; raises ConfigInvalid with what may have been meant."""
+    """Return the subject or pattern if `check` accepts it; raises ConfigInvalid with what may have been meant."""
     try:
         return check(selector)
     except SubjectInvalid as error:
@@ -128,7 +128,7 @@ def check_selector(argument: str, selector: str, check: Callable[[str], str]) ->
 
 
 def translate_mqtt(pattern: str) -> str:
-    """The pattern that a topic filter of MQTT means: `+` is `*` here, and a `#` at its end is `**`."""
+    """The pattern for an MQTT topic filter: `+` is `*` here, and a `#` at its end is `**`."""
     *segments, last = pattern.split("/")
     translated = ["*" if segment == "+" else segment for segment in segments]
     return "/".join([*translated, {"#": "**", "+": "*"}.get(last, last)])

@@ -1,4 +1,4 @@
-"""`godwit config show|check|doc`: the configuration in force, whether a node would start with it, and all there is to set."""
+"""`godwit config show|check|doc`: the current configuration, whether a node would start with it, and all options."""
 
 from __future__ import annotations
 

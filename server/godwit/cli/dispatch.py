@@ -79,7 +79,7 @@ def rekey(file: Path | None, settings: tuple[str, ...], data: str | None) -> Non
 
 
 async def run_dispatch(config: Config, read: Callable[[], Config]) -> int:
-    """Runs until a signal; returns the exit code. SIGHUP reads the configuration again with `read`."""
+    """Run until a signal; returns the exit code. SIGHUP calls `read` to reload the configuration."""
     from ..dispatch.part import DispatchPart
     from ..logs import read_logger, start_logs, wait_for_logs
     from .serve import listen_to_hangups, listen_to_signals

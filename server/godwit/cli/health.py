@@ -1,7 +1,7 @@
-"""`godwit health`: whether the node on this machine answers, for health checks of containers and service managers.
+"""`godwit health`: checks the node on this machine, for containers and service managers.
 
-Owns the file `admin` of a data directory: the address of the admin port of the node that runs there, whichever flags it was started
-with. It stays when the node is killed; the check then finds that nobody answers.
+Owns the file `admin` of a data directory: the address of the admin port of the node that uses it, whichever flags it has.
+The file stays if the node is killed; the check then gets no answer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def health(admin: str | None, data: Path | None, is_ready: bool) -> None:
 
 
 def ask(url: str) -> str:
-    """The first line of a healthy node's answer; raises NodeFailed with the reason of any other."""
+    """The first line of a healthy node's answer; otherwise raises NodeFailed with the reason."""
     # The certificate names the node's public host, not this address, and nothing secret is sent.
     context = ssl._create_unverified_context() if url.startswith("https:") else None
     handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
@@ -65,14 +65,14 @@ def _read_line(body: bytes) -> str:
 
 
 def write_note(data: Path, url: str) -> None:
-    """Names the admin port of the node that runs in `data`; raises OSError."""
+    """Write the address of the admin port into `data`; raises OSError."""
     fresh = data / f"{NOTE}.new"
     fresh.write_text(f"{url}\n", encoding="utf-8")
     fresh.replace(data / NOTE)
 
 
 def read_note(data: Path) -> str | None:
-    """The address that a node left in `data`; None if there is none."""
+    """The address in `data`; None if there is none."""
     try:
         return (data / NOTE).read_text(encoding="utf-8").strip() or None
     except (FileNotFoundError, NotADirectoryError):

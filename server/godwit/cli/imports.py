@@ -1,7 +1,7 @@
 """`godwit receivers import` and `godwit groups import`: a file of any length, in parts, with progress and every rejected line.
 
-A part is one request. After a failure the command says where to continue; lines that are there already change nothing. Rejected lines
-are printed as JSON, one a line, and what it came to as the last.
+A part is one request. After a failure the command says where to continue; lines that are there already change nothing.
+Each rejected line is printed as one line of JSON; the last line is the result.
 
 Exit codes: 0 all lines were taken, 1 some were rejected or the import stopped, 2 a mistake of the command.
 """
@@ -106,9 +106,8 @@ def import_groups(
 def run_import(
     server: tuple[str, str], path: str, file: Path, after_line: int, more: str = "", more_if_whole: str = ""
 ) -> tuple[int, int]:
-    """Sends the file in parts; how many lines it has, and how many were rejected.
-
-    Raises SendFailed, which says where to continue, with the options `more`, and `more_if_whole` if nothing was rejected.
+    """Send the file in parts; returns the number of lines, and of rejected ones. Raises SendFailed, which says where to
+    continue, with the options `more`, and `more_if_whole` if nothing was rejected.
     """
     done, rejected = after_line, 0
     try:

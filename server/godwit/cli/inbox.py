@@ -1,4 +1,4 @@
-"""`godwit inbox`: the newest items of a receiver, and with --follow what comes and changes from then on, as JSON lines."""
+"""`godwit inbox`: the newest items of a receiver, and with --follow new items and changes, as JSON lines."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PAUSE_S, PAUSE_S_MAX = 0.2, 10.0
 
 
 class Reader:
-    """A receiver's inbox, with a token that is renewed in time."""
+    """A receiver's inbox, with a token that is renewed before it expires."""
 
     def __init__(self, url: str, key: str, receiver: str) -> None:
         self._url, self._key, self._receiver = url, key, receiver
         self._token, self._expires_ms = "", 0.0
 
     def get(self, query: str) -> Any:
-        """What `GET /v1/inbox` answers; raises SendFailed."""
+        """The answer of `GET /v1/inbox`; raises SendFailed."""
         if time.time() * 1_000 > self._expires_ms - RENEW_MS:
             told = call(self._url, self._key, "POST", f"/v1/receivers/{quote(self._receiver, safe='')}/token", {})
             self._token, self._expires_ms = told["token"], told["expires_ms"]
@@ -73,6 +73,6 @@ def list_pauses() -> Iterator[float]:
 
 
 def next_position(position: str) -> str:
-    """The position after one: everything up to it is before that."""
+    """The position after this one, so that `before` includes this one."""
     epoch, _, seq = position.partition(".")
     return f"{epoch}.{int(seq) + 1}"

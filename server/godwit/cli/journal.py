@@ -1,7 +1,8 @@
-"""`godwit journal`: what a data directory's journal holds, and whether all of it is whole.
+"""`godwit journal`: shows and checks the journal of a data directory.
 
-It reads files and changes nothing, so that it may be asked while a node writes. `show` reads the manifests alone; `check` reads every row
-against its checksum, holds sealed files against what they should be, and exits 1 where something is damaged or missing.
+It reads files and changes nothing, so that it can run while a node writes. `show` reads only the manifests. `check` reads
+every row and its checksum, compares sealed files with their manifests, and exits with code 1 if something is damaged or
+missing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from ..words import counted, printable
 EXIT_DAMAGED = 1
 MANIFEST = "manifest.json"
 FORMAT = 2
-"""Of a manifest, as far as this version knows."""
+"""The fields of a manifest that this version knows."""
 WIDTH = 160
-"""Of the table where it is not a terminal that says how much there is room for: nothing is cut off."""
+"""The width of the table if the output is not a terminal, so that nothing is cut off."""
 _LOOK_BYTES = 1 << 20
 _DIRECTORY = click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 
@@ -96,7 +97,7 @@ def check(directory: Path, as_json: bool) -> None:
 
 
 def _describe(file: Mapping[str, Any]) -> str:
-    """What is worth a line of one file; empty where nothing is."""
+    """What is noteworthy about one file; empty if nothing is."""
     name = f"{file['stream']}/{file['file']}"
     if file["file"] == MANIFEST:
         return f"{name}: cannot be read; the node creates it again from the segments when it starts"
@@ -119,7 +120,7 @@ def _describe(file: Mapping[str, Any]) -> str:
 
 
 def find_journal(directory: Path) -> Path:
-    """The journal of a data directory, or the directory itself where it is one."""
+    """The journal of a data directory, or the directory itself if it is a journal."""
     for found in (directory / "journal", directory):
         if any((found / stream).is_dir() for stream in ("messages", "runs")):
             return found
@@ -131,7 +132,7 @@ def _no_journal(directory: Path) -> click.ClickException:
 
 
 def list_streams(journal: Path) -> Iterator[dict[str, Any]]:
-    """What each stream's manifest says, and how much of its open segments there is."""
+    """The manifest of each table, and the size of its open segments."""
     for folder in sorted(path for path in journal.iterdir() if path.is_dir()):
         manifest = _read_manifest(folder)
         try:
@@ -161,7 +162,7 @@ def _describe_stream(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any
 
 
 def count_bytes(file: Path) -> int:
-    """How long an open segment is without the zeros that were made ahead of its rows."""
+    """The length of an open segment without the zeros that were preallocated after its rows."""
     try:
         with file.open("rb") as opened:
             end = opened.seek(0, os.SEEK_END)

@@ -1,7 +1,7 @@
-"""What `godwit tail` writes: a message as one line, for a person or for a program.
+"""The output of `godwit tail`: each message as one line, for a person or for a program.
 
-What peers publish is shown, never obeyed: control characters of content, subjects and names are escaped, so that no
-message can colour, move or end a line.
+Control characters in content, subjects and names are escaped, so that no message can change colours, move the cursor or
+end a line.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 
 
 def write_json(item: Item) -> None:
-    """One JSON object, as the JSON wire writes it; a status goes to standard error."""
+    """One JSON object in the form of the JSON encoding; a status goes to standard error."""
     if isinstance(item, Status):
         return _write_status(item)
     click.echo(make_line(item))
 
 
 def write_pretty(item: Item) -> None:
-    """Time, subject, position and content, in colours where there is a terminal."""
+    """Time, subject, position and content, in colours on a terminal."""
     if isinstance(item, Status):
         return _write_status(item)
     if isinstance(item, Message):
@@ -61,7 +61,7 @@ def write_pretty(item: Item) -> None:
 
 
 def make_line(item: Message | Gap | Dropped) -> str:
-    """The JSON wire's object on one line of ASCII; JSON content keeps its numbers as they were published."""
+    """The object of the JSON encoding on one line of ASCII; numbers in JSON content stay as published."""
     told = make_object(item)
     content = told.pop("content", None)
     line = json.dumps(told, separators=(",", ":"))
@@ -73,7 +73,7 @@ def make_line(item: Message | Gap | Dropped) -> str:
 
 
 def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
-    """The JSON wire's object for an item; JSON content is the text that was published."""
+    """The object of the JSON encoding for an item; JSON content is the published text."""
     if isinstance(item, Dropped):
         return {"dropped": item.selector, "count": item.count}
     places = {"after": item.after and str(item.after), "at": item.position and str(item.position)}
@@ -89,7 +89,7 @@ def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
 
 
 def show_content(message: Message) -> str:
-    """Content for a person, cut where it is long."""
+    """Content for a person; long content is cut."""
     if message.kind is Kind.BYTES:
         shown = f"{len(message.content)} bytes: {message.content[:32].hex(' ')}"
     else:
@@ -98,7 +98,7 @@ def show_content(message: Message) -> str:
 
 
 def show_fields(message: Message) -> str:
-    """Fields for a person: NAME=VALUE, and NAME alone where a field was removed."""
+    """Fields for a person: NAME=VALUE, and NAME alone for a removed field."""
     words = []
     for name, value in message.fields.items():
         shown = f"{len(value)} bytes" if isinstance(value, bytes) else value
@@ -107,7 +107,7 @@ def show_fields(message: Message) -> str:
 
 
 def _make_fields(message: Message) -> dict[str, Any]:
-    """`fields` and `fields_bytes` of clause 4.17, each where there are any."""
+    """`fields` and `fields_bytes` of clause 4.17, if there are any."""
     texts = {name: value for name, value in message.fields.items() if not isinstance(value, bytes)}
     others = {name: value for name, value in message.fields.items() if isinstance(value, bytes)}
     return {"fields": texts, "fields_bytes": {name: base64.b64encode(value).decode() for name, value in others.items()}}

@@ -1,4 +1,4 @@
-"""`godwit revoke, purge, reload`: what an operator changes in a running node, through its admin port.
+"""`godwit revoke, purge, reload`: an operator's changes to a running node, over its admin port.
 
 The admin token is that of the node's own configuration: GODWIT_ADMIN_TOKEN, or --token-file; never on the command line.
 """
@@ -126,7 +126,7 @@ def reload(admin: str | None, token_file: Path | None) -> None:
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The token is meant for the address that was given, and for no other."""
+    """Follows no redirect: the token may only be sent to the given address."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -136,7 +136,7 @@ OPENER = urllib.request.build_opener(NoRedirect, urllib.request.ProxyHandler({})
 
 
 def call(admin: str | None, token_file: Path | None, method: str, path: str, body: object = None) -> dict[str, Any]:
-    """One request; raises NodeFailed with the node's own sentence, ConfigInvalid where the address is not an admin port's."""
+    """Send one request. Raises NodeFailed with the node's sentence, ConfigInvalid if the address is not an admin port."""
     base = read_base(admin)
     token = read_token(token_file) if token_file else os.environ.get("GODWIT_ADMIN_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -1,4 +1,4 @@
-"""The options that several commands share: where the configuration comes from, where the node is."""
+"""The options that several commands share: the configuration's source and the node's address."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_config(
     *,
     is_reload: bool = False,
 ) -> Config:
-    """The configuration of a command's options; flags that were not given are None."""
+    """The configuration from a command's options; missing flags are None."""
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     for setting in settings:
         key, equals, value = setting.partition("=")

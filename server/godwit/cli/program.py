@@ -1,7 +1,7 @@
-"""Runs the command line: whatever goes wrong becomes one sentence on standard error and an exit code.
+"""Runs the command line: each error becomes one sentence on standard error and an exit code.
 
-Exit codes: 0 done, 1 it did not work, 2 a mistake in what was asked, 3 a port could not be opened, 70 a fault of Godwit's own,
-130 interrupted by ^C, 141 the reader of standard output has left (as a program that SIGPIPE ends).
+Exit codes: 0 success, 1 failure, 2 wrong arguments or configuration, 3 a port could not be opened, 70 an internal error,
+130 interrupted by ^C, 141 standard output was closed (as for a program that SIGPIPE ends).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141
 INTERRUPTED = "interrupted"
 GARBAGE_THRESHOLD = 10_000
-"""New objects between two collections of the youngest; the interpreter's own value is 700."""
+"""How many new objects start a collection of the youngest generation; Python's default is 700."""
 
 
 class Text(click.types.StringParamType):
-    """An argument or option that is text: UTF-8 in every locale, and what is not UTF-8 is refused."""
+    """A text argument or option: UTF-8 in every locale; anything else is refused."""
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(super().convert(value, param, ctx))
@@ -50,16 +50,15 @@ class Text(click.types.StringParamType):
 
 
 def _refuse_nan(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Every comparison with NaN is false, so that no range refuses it."""
+    """Refuse NaN: every comparison with it is false, so no range check refuses it."""
     if isinstance(value, float) and math.isnan(value):
         raise click.BadParameter(f"{value} is not a number", ctx, param)
     return value
 
 
 def check_types(command: click.Command) -> click.Command:
-    """Makes every text parameter of a command and of its subcommands refuse what is not UTF-8, and every number NaN.
-
-    File names may be any bytes.
+    """Make every text parameter of a command and its subcommands refuse text that is not UTF-8, and every number NaN. File
+    names may be any bytes.
     """
     for param in command.params:
         if type(param.type) is click.types.StringParamType:
@@ -73,7 +72,7 @@ def check_types(command: click.Command) -> click.Command:
 
 
 def run(name: str, command: click.Command) -> int:
-    """Runs a command with the arguments of this process; returns the exit code."""
+    """Run a command with the arguments of this process; returns the exit code."""
     if f"_{name.upper()}_COMPLETE" in os.environ:
         command.main(prog_name=name)  # a shell asks how a word may end; click answers and exits
     _open_streams()
@@ -93,7 +92,7 @@ def run(name: str, command: click.Command) -> int:
 
 
 def _call(name: str, command: click.Command) -> tuple[int, str]:
-    """The exit code, and the sentence for standard error. Not click's `main`, which has codes of its own."""
+    """The exit code, and the sentence for standard error. It replaces click's `main`, which has other codes."""
     try:
         with command.make_context(name, sys.argv[1:]) as context:
             command.invoke(context)
@@ -137,7 +136,7 @@ def _describe(error: Exception) -> tuple[int, str]:
 
 
 class _Standard(io.FileIO):
-    """A standard stream, whose errors name it."""
+    """A standard stream whose errors name it."""
 
     def write(self, data: Buffer, /) -> int:
         with self._naming():
@@ -161,9 +160,8 @@ class _Standard(io.FileIO):
 
 
 def _open_streams() -> None:
-    """Gives each standard stream a file, so that no socket takes its number, and lets it show any character.
-
-    A closed standard input or output fails when it is used; what is written to a closed standard error goes nowhere.
+    """Give each standard stream a file, so that no socket gets its number, and allow any character. A closed standard input
+    or output fails when it is used; output to a closed standard error is dropped.
     """
     for number, flags in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -186,7 +184,7 @@ def _open_streams() -> None:
 
 
 def drop_output() -> None:
-    """Empties the buffers of streams that fail: else they would fail again, at the latest while Python ends."""
+    """Discard the buffers of failing streams; otherwise they would fail again, at the latest when Python ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -195,10 +193,10 @@ def drop_output() -> None:
 
 
 def spare_start() -> None:
-    """Keeps the collector of cyclic garbage away from what there is now. A server calls it once everything is started.
+    """Exclude all current objects from cyclic garbage collection. A server calls it after its start.
 
-    With the interpreter's own settings every loaded module is looked at again and again: 12 % of the CPU time of dispatch under load,
-    and pauses of 50 ms in which nothing else of Python runs.
+    With Python's defaults every loaded module is examined repeatedly: 12 % of the CPU time of dispatch under load, and
+    pauses of 50 ms for all Python code.
     """
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
-"""`godwit publish SUBJECT [CONTENT]`: one message, or one a line of standard input, each shown with its position.
+"""`godwit publish SUBJECT [CONTENT]`: publishes one message, or each line of standard input, and prints the positions.
 
-Lines are published in their order, many in flight; the acknowledgements are printed in the same order.
+Lines are published in order, with many unacknowledged at a time; acknowledgements are printed in the same order.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _check_key(key: str) -> None:
 
 
 def read_fields(given: tuple[str, ...]) -> dict[str, str | None]:
-    """The fields of `--field NAME=VALUE`; without `=` it is one to remove. Raises ConfigInvalid."""
+    """The fields of `--field NAME=VALUE`; without `=` the field is removed. Raises ConfigInvalid."""
     from ..client.arguments import fields_of
 
     fields: dict[str, str | None] = {}
@@ -157,7 +157,7 @@ def read_fields(given: tuple[str, ...]) -> dict[str, str | None]:
 
 
 class _Sender:
-    """Publishes contents in their order, many in flight; `pending` holds their answers in the same order, then None."""
+    """Publishes contents in order, with many unacknowledged at a time; `pending` has their answers in the same order, then None."""
 
     def __init__(
         self, client: Client, subject: str, kind: str | None, timeout_s: float, options: dict[str, Any]
@@ -188,7 +188,7 @@ class _Sender:
             task.exception()  # marks it as seen, also where nobody waits for it any more
 
     async def give_up(self) -> int:
-        """Waits for no more answers; returns how many are missing."""
+        """Stop waiting for answers; returns how many are missing."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -252,7 +252,7 @@ async def _list_contents(content: str | None) -> AsyncIterator[bytes]:
 
 
 async def _read_input() -> bytes:
-    """The next bytes of standard input. A read that may wait is never done in a thread, which ^C could not end."""
+    """The next bytes of standard input. A read that may block never runs on a thread, because ^C could not end it."""
     loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
     ready = asyncio.Event()
     try:
@@ -272,7 +272,7 @@ async def _read_input() -> bytes:
 
 
 def read_content(content: bytes, kind: str | None) -> Any:
-    """Content as the client takes it: JsonText, str or bytes; raises GodwitError where it is not what was said."""
+    """Content for the client: JsonText, str or bytes; raises GodwitError if it does not match the option."""
     from ..client import JsonText
     from ..client.codec.command import check_json
 

@@ -24,7 +24,7 @@ from .operator import OPENER, NoRedirect, read_address
 
 TIMEOUT_S = 30
 AWAY = (502, 503, 504)
-"""What dispatch, or a proxy before it, answers while it cannot take a request."""
+"""Statuses of dispatch, or a proxy in front of it, while it cannot accept requests."""
 
 
 class SendFailed(GodwitError):
@@ -32,7 +32,7 @@ class SendFailed(GodwitError):
 
 
 class DispatchUnreachable(SendFailed):
-    """Dispatch is away, or cannot answer now: the same request may succeed later."""
+    """Dispatch did not answer, or is temporarily unable: the same request may succeed later."""
 
 
 @click.command()
@@ -70,7 +70,7 @@ def send(
 
 
 def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
-    """Where dispatch listens, and the key; raises SendFailed, and ConfigInvalid for an address that is not valid."""
+    """The address of dispatch, and the key; raises SendFailed, and ConfigInvalid for an invalid address."""
     from ..dispatch.folder import runtime_folder
 
     key = os.environ.get(DISPATCH_KEY_VARIABLE, "")
@@ -96,7 +96,7 @@ def find_dispatch(server: str | None, key_file: Path | None) -> tuple[str, str]:
 
 
 def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | bytes | None = None) -> Any:
-    """What dispatch answers; raises SendFailed with its reason."""
+    """The answer of dispatch; raises SendFailed with its reason."""
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(url + path, data, headers, method=method)
@@ -111,7 +111,7 @@ def call(url: str, key: str, method: str, path: str, body: dict[str, Any] | byte
 
 
 def _open(url: str, request: urllib.request.Request) -> Any:
-    """Opens a request. The dispatch on this machine shows a certificate for its public name: exactly that one is trusted here."""
+    """Open a request. The certificate of the dispatch on this machine is for its public name, so exactly that certificate is trusted."""
     note = _read_note() if url.startswith("https:") else {}
     file = note.get("certificate")
     if not file or note.get("url") != url:

@@ -1,7 +1,8 @@
-"""`godwit serve`: one node in the foreground, until a signal asks it to leave.
+"""`godwit serve`: runs one node in the foreground until a signal.
 
-Owns signals and standard output: the line `listening client=… mqtt=… admin=…` once all of it accepts. SIGTERM or SIGINT drains
-and exits 0; a second one closes what is left and exits 1. SIGHUP reads the configuration again; where it is wrong, the old one stays.
+Owns signals and standard output: the line `listening client=… mqtt=… admin=…` once all ports accept. SIGTERM or SIGINT
+drains the node and exits with code 0; a second one closes the remaining connections and exits with code 1. SIGHUP reloads
+the configuration; if it is invalid, nothing changes.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from ..server import Listeners, Node
 
 EARLY_END_S = 5.0
-"""How long what has begun has to stop when a signal comes while the node starts."""
+"""Seconds in which started parts must stop, if a signal arrives during the start."""
 EXIT_AT_ONCE = 1
-"""The exit code after a second signal: connections were cut, not drained."""
+"""The exit code after a second signal: connections were closed without a drain."""
 
 
 @click.command()
@@ -76,7 +77,7 @@ def serve(
 
 
 async def run_node(config: Config, read: Callable[[], Config]) -> int:
-    """Runs a node until a signal; returns the exit code. SIGHUP reads the configuration again with `read`."""
+    """Run a node until a signal; returns the exit code. SIGHUP calls `read` to reload the configuration."""
     from ..logs import read_logger, start_logs, wait_for_logs
     from ..server import Node, read_host_name
 
@@ -132,7 +133,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
 
 
 async def _start(node: Node, dispatch: DispatchPart | None) -> tuple[str, Listeners]:
-    """Starts both; the line that names all listeners, and those of the node."""
+    """Start node and dispatch; returns the line with all listeners, and the node's listeners."""
     try:
         listeners = await node.start()
     except BaseException:
@@ -142,9 +143,8 @@ async def _start(node: Node, dispatch: DispatchPart | None) -> tuple[str, Listen
 
 
 async def _leave_early(asked: signal.Signals, start: asyncio.Task[tuple[str, Listeners]]) -> None:
-    """Ends the process with 0 while it starts: it has served nobody and acknowledged nothing.
-
-    A thread that opens a journal cannot be interrupted, and need not be: that journal is as safe as from a crash.
+    """End the process with code 0 during its start: it has served no client. A thread that opens a journal cannot be
+    interrupted; the journal is as safe as after a crash.
     """
     from ..logs import wait_for_logs
 
@@ -156,7 +156,7 @@ async def _leave_early(asked: signal.Signals, start: asyncio.Task[tuple[str, Lis
 
 
 def _end_on_signals() -> None:
-    """Until the event loop hears signals (it hears none while an extension loads), each ends the process with 0."""
+    """Until the event loop handles signals (it cannot while an extension loads), each ends the process with code 0."""
     from ..logs import wait_for_logs
 
     def tell(asked: signal.Signals) -> None:
@@ -190,7 +190,7 @@ def _open_dispatch(config: Config) -> DispatchPart | None:
 
 
 async def _start_dispatch(dispatch: DispatchPart | None, node: Node, listeners: Listeners) -> str:
-    """Starts dispatch beside the node; the line that names all listeners. Stops both where it cannot start."""
+    """Start dispatch with the node; returns the line with all listeners. Stops both if it cannot start."""
     if dispatch is None:
         return str(listeners)
     try:
@@ -207,7 +207,7 @@ async def _stop_dispatch(dispatch: DispatchPart | None) -> None:
 
 
 def _note_admin(config: Config, admin: Address) -> None:
-    """Tells `godwit health` where to ask; a node serves without it."""
+    """Write the admin port's address for `godwit health`; the node runs even if that fails."""
     if not config.node.data_directory:
         return
     from ..logs import read_logger
@@ -221,12 +221,12 @@ def _note_admin(config: Config, admin: Address) -> None:
 
 
 def name_reachable(address: Address) -> Address:
-    """An address that a browser of this machine can open, also where the node listens on all."""
+    """An address that a browser on this machine can open, also if the node listens on all addresses."""
     return Address("localhost", address.port) if address.host in ("0.0.0.0", "::") else address
 
 
 def listen_to_signals() -> asyncio.Queue[signal.Signals]:
-    """SIGTERM and SIGINT, as they come."""
+    """SIGTERM and SIGINT, as they arrive."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
@@ -234,7 +234,7 @@ def listen_to_signals() -> asyncio.Queue[signal.Signals]:
 
 
 def listen_to_hangups() -> asyncio.Event:
-    """Set where one came, also before the program was here."""
+    """Set when a SIGHUP arrives, or arrived during the start."""
     hangups = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangups.set)
     if early_hangups.EARLY.has_come:

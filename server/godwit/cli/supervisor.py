@@ -1,6 +1,7 @@
-"""Tells whoever started the node how it is, in systemd's words (`Type=notify`): `READY=1` once it listens, `STOPPING=1` as it leaves.
+"""Notifies the service manager of the node's state, as systemd expects (`Type=notify`): `READY=1` once it listens,
+`STOPPING=1` when it ends.
 
-Owns the datagram to the socket that NOTIFY_SOCKET names; where there is none, nobody is told. Nothing here stops a node.
+Sends a datagram to the socket in NOTIFY_SOCKET, if it is set. An error here never stops a node.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ STOPPING = "STOPPING=1"
 
 
 def tell_supervisor(state: str) -> None:
-    """A name that begins with @ is one of Linux's abstract sockets."""
+    """Send one state. A socket name that begins with @ is in Linux's abstract namespace."""
     name = os.environ.get("NOTIFY_SOCKET", "")
     if not name:
         return

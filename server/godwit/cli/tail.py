@@ -1,6 +1,7 @@
-"""`godwit tail PATTERN`: what is published there, live, until interrupted; it says how to go on from where it stopped.
+"""`godwit tail PATTERN`: prints messages as they are published, until interrupted; then it prints the command that
+continues.
 
-Messages go to standard output, everything about them to standard error. Owns no form of a message but its lines (lines.py).
+Messages go to standard output, everything else to standard error. lines.py formats them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 COUNT_MAX = 0xFFFF_FFFF
 POSITIONS_MAX = 16  # in the command that continues: the resume token alone may repeat the messages of a second
 _DATE_OR_POSITION = re.compile(r"\d{4}-\d\d(-.*)?|\d+(\.\d+)?")
-"""What is given for a resume token by mistake: a date, a time, a position."""
+"""Texts passed as a resume token by mistake: a date, a time, a position."""
 
 
 @click.command()
@@ -81,14 +82,14 @@ def tail(servers: tuple[str, ...], token_file: Path | None, **given: Any) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What the command that continues a `tail` repeats of this one."""
+    """The options of this `tail` that the command to continue repeats."""
 
     servers: tuple[str, ...] = ()
     token_file: Path | None = None
     ca_file: Path | None = None
 
     def describe(self, pattern: str, stand: ResumePoint) -> str:
-        """The command, for a shell; empty where there is no position yet."""
+        """The command, quoted for a shell; empty if there is no position yet."""
         if stand.since is not None:
             recent = stand.beyond_resume_token
             beyond = recent.items() if len(recent) <= POSITIONS_MAX else ()
@@ -146,7 +147,7 @@ async def run_tail(
 
 
 def list_doubts(pattern: str, since: str | None) -> list[str]:
-    """What is allowed, and was probably meant otherwise."""
+    """Options that are valid, but probably a mistake."""
     doubts = []
     if (meant := translate_mqtt(pattern)) != pattern:
         doubts.append(f"{pattern} is one subject; did you mean {shlex.quote(meant)}?")
@@ -178,7 +179,7 @@ async def _show(subscription: Subscription, write: Any, count: int | None) -> No
 
 
 def read_stand(pattern: str, since: str | None, after: tuple[str, ...]) -> ResumePoint:
-    """Where to go on: a resume token, positions by subject, or one position of a single subject; raises ConfigInvalid."""
+    """Where to continue: a resume token, positions by subject, or one position of a single subject; raises ConfigInvalid."""
     from ..client import ResumePoint
 
     is_many = is_pattern(check_selector("PATTERN", pattern, check_pattern))

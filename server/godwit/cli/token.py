@@ -1,7 +1,7 @@
-"""`godwit token make|keys|secret|show`: signed tokens for trying, and the keys they are signed with.
+"""`godwit token make|keys|secret|show`: signed tokens for tests, and their keys.
 
-For trying only: who runs an identity provider lets that sign. A private key is written for its owner's eyes alone, and a token
-is printed and kept nowhere.
+In production an identity provider should sign tokens. Only its owner may read the file of a private key; tokens are
+printed and not stored.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def show(file: Any) -> None:
 
 
 def make_claims(given: dict[str, Any], lives_s: int, now_s: int) -> dict[str, Any]:
-    """The claims of the options; raises ConfigInvalid for what is no pattern, and for a claim that cannot be added."""
+    """The claims of the options; raises ConfigInvalid for an invalid pattern, and for a claim that cannot be added."""
     allow = {name: list(given[name]) for name in ("subscribe", "publish", "both") if given[name]}
     permissions = {"allow": allow, "deny": {"both": list(given["deny"])} if given["deny"] else {}}
     for pattern in [*(one for many in allow.values() for one in many), *given["deny"]]:
@@ -161,7 +161,7 @@ def _make_key(algorithm: str) -> Any:
 
 
 def _read_key(file: Path) -> tuple[Any, str]:
-    """A key to sign with and the algorithm it is for."""
+    """A signing key and its algorithm."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -180,7 +180,7 @@ def _read_key(file: Path) -> tuple[Any, str]:
 
 
 def _write_new(file: Path, content: bytes, mode: int) -> None:
-    """Never over what is there: a key that is lost signs nothing any more."""
+    """Write a new file; never replace an existing one, because a lost key cannot sign again."""
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
             opened.write(content)

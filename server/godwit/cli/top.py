@@ -1,7 +1,7 @@
-"""`godwit top`: a node's figures, live in a terminal, from /v1/stats of its admin port.
+"""`godwit top`: a node's metrics, live in a terminal, from /v1/stats of its admin port.
 
-Owns the table; the figures are monitoring's. On a terminal it is drawn anew every second until interrupted; elsewhere, and with --once,
-it is printed once. `--json` prints the answer as it came, for scripts.
+On a terminal the table is redrawn every second until interrupted; elsewhere, and with --once, it is printed once.
+`--json` prints the answer unchanged, for scripts.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def top(
 
 
 def draw(stats: Tree, window: str | None, width: int) -> Group:
-    """Everything that is shown of one answer, on a terminal of so many characters."""
+    """The text for one answer, on a terminal of this width."""
     parts: list[Any] = [_draw_head(stats), *(_draw_scopes(stats["now"], columns) for columns in _split(width))]
     if window:
         parts.append(_draw_window(stats["now"]["node"], window, stats["windows"][window]))
@@ -137,7 +137,7 @@ def _draw_head(stats: Tree) -> Text:
 
 
 def _split(width: int) -> list[list[str]]:
-    """The columns, in as many tables as a terminal needs to show each in full."""
+    """The columns, in as many tables as the terminal's width requires."""
     tables: list[list[str]] = [[]]
     left = width - LABEL_CHARACTERS
     for column in COLUMNS:

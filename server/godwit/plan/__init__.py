@@ -1,7 +1,6 @@
-"""`godwit plan`: what this machine carries, and what a workload would take of it.
-
-measure.py runs the node for less than a minute, machine.py holds what was found, workload.py what is asked, model.py
-predicts, check.py holds a prediction against the workload itself, report.py shows it.
+"""`godwit plan`: predicts the capacity of this machine, and what a workload needs. measure.py runs the node for less than a
+minute, machine.py has the results, workload.py the workload, model.py predicts, check.py compares a prediction with a
+real run, and report.py prints.
 """
 
 from .command import plan

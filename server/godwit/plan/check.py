@@ -1,7 +1,7 @@
-"""Holds a prediction against the real thing: the workload itself, on one core, for a few seconds.
+"""Compares a prediction with a real run: the workload on one core, for a few seconds.
 
-What can be tried here is one subscription a connection and what one ring holds; a larger workload is said to be too large.
-Owns the comparison; the loads and their figures are the bench's.
+It can run one subscription for each connection, and the connections of one ring; a larger workload is refused. Owns the
+comparison; bench has the loads and their metrics.
 """
 
 from __future__ import annotations
@@ -20,29 +20,31 @@ from .workload import Budget, Workload
 
 WARM_SECONDS, STEADY_SECONDS = 1.0, 5.0
 SLICES = 4
-"""Of the steady part the slice is taken in which the machine did least beside."""
+"""Slices of the steady part; the one with the least other activity of the machine is used."""
 AHEAD = 64
-"""Messages of a subject on their way at once, at most, when as many are sent as the node takes."""
+"""The most unacknowledged messages of a subject, if the node is to be saturated."""
 FULL_SECONDS, FULL_MOST = 2.0, 60_000
 MANY = 2_000
-"""Fewer connections take so little that the machine's own noise is larger."""
+"""Fewer connections need less memory than the machine's noise."""
 BUSY = 0.75
-"""A node that was less busy was not full: the generator was, and nothing is compared."""
+"""A node that was less busy was not saturated; the generator was the limit, and nothing is compared."""
 READ_BYTES_MAX = 8_000
-"""The generator reads 16 kB at once, so that a send of more is two reads: only by reads of less than half of it sends are told."""
+"""The generator reads 16 kB at once, so a longer send is two reads. Sends are counted from reads only if these are shorter
+than half of it.
+"""
 AHEAD_LEAST = 4
-"""Fewer would let the node rest."""
+"""With fewer messages the node would be idle at times."""
 NEAR = 0.25
-"""How far a prediction may be off."""
+"""The tolerated error of a prediction."""
 
 
 class WorkloadTooLarge(GodwitError):
-    """This machine cannot play the workload; the sentence says why."""
+    """This machine cannot run the workload; the sentence says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One figure, predicted and measured."""
+    """One metric, predicted and measured."""
 
     name: str
     unit: str
@@ -92,17 +94,17 @@ def plan_check(workload: Workload, machine: Machine) -> Shape:
 
 
 def check_prediction(workload: Workload, machine: Machine, show: Show) -> list[Compared]:
-    """Plays the workload and compares; raises WorkloadTooLarge, or BenchFailed where it went wrong."""
+    """Run the workload and compare; raises WorkloadTooLarge, or BenchFailed if the run failed."""
     return compare(workload, machine, play(workload, machine, show))
 
 
 def play(workload: Workload, machine: Machine, show: Show) -> dict[str, Any]:
-    """The outcome of playing it; raises WorkloadTooLarge, or BenchFailed."""
+    """The outcome of a run; raises WorkloadTooLarge, or BenchFailed."""
     return run_shape(machine.driver, plan_check(workload, machine), show, "check", workload.tls)
 
 
 def compare(workload: Workload, machine: Machine, result: dict[str, Any]) -> list[Compared]:
-    """The figures of a run beside what was predicted for it."""
+    """The metrics of a run with their predictions."""
     steps, one = steps_of(result), Budget(cores=1)
     quiet = predict(replace(workload, messages_per_second=0.0), one, machine, Node(log_messages_max=1))
     storm = storm_core_seconds(replace(workload, messages_per_second=0.0), machine, Node())

@@ -1,4 +1,4 @@
-"""The command `godwit plan [FILE]`: measures, predicts, and tells people or programs."""
+"""The command `godwit plan [FILE]`: measures, predicts, and prints text or JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What one machine can do, as `godwit plan` measured it: plain figures, kept as JSON, and the costs that follow from them.
+"""The capacity of one machine, as `godwit plan` measured it: plain values, stored as JSON, and the costs computed from them.
 
-Pure. Costs are CPU of the node for one thing done, in microseconds of one core; the kernel's work for it is included. A send
-costs what was measured for its bytes and `frame_us` for each frame in it; it grows with the connections, whose sockets no
-cache holds any more.
+Pure. Costs are the node's CPU time for one operation, in microseconds of one core, including the kernel's. A send costs
+the measured time for its bytes, and `frame_us` for each frame. It grows with the number of connections, because their
+sockets no longer fit into caches.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any
 from ..errors import GodwitError
 
 FRAME_OVERHEAD_BYTES = 90
-"""Of a message of the JSON wire, beside its content: subject, position, time, WebSocket's head."""
+"""Bytes of a JSON message in addition to its content: subject, position, time, WebSocket header."""
 MANY = 1_000
-"""Connections at which sends were measured."""
+"""The number of connections at which sends were measured."""
 
 
 MANY_GROWTH = 0.25
-"""What each further ten times adds, as a share of what the first adds: seen from 10,000 to 1,000,000."""
+"""What each further factor of ten adds, as a share of what the first adds: measured from 10,000 to 1,000,000."""
 
 
 class MachineInvalid(GodwitError):
-    """A file of figures that `godwit plan` did not write."""
+    """The file was not written by `godwit plan`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,53 +37,53 @@ class Machine:
     cores: int
     memory_mb: int
     descriptors: int
-    """What a process may open, which is also what one shard's ring holds."""
+    """The limit of open files of a process, which is also the limit of one shard's ring."""
     driver: str
     send_us: Mapping[str, float]
-    """A send of one frame, at MANY connections, by its bytes."""
+    """The cost of a send with one frame, at MANY connections, by its bytes."""
     send_growth: float
-    """What ten times MANY add to a send, as a share of the smallest one's cost."""
+    """What ten times MANY connections add to a send, as a share of the smallest one's cost."""
     frame_us: float
-    """A frame, beside the send it leaves with."""
+    """The cost of a frame, in addition to the send."""
     full_share: float
-    """What a send of `full_frames` costs a node that never rests, as a share of what it costs one that wakes up for it."""
+    """The cost of a send of `full_frames` on a saturated node, as a share of its cost on a node that wakes up for it."""
     turn_us: Mapping[str, float]
-    """To wake up for what comes when the node rests, by such times a second: it is dearer after a long rest."""
+    """The cost of a wake-up, by wake-ups a second; it is higher after a long idle time."""
     rest_cores: float
-    """What a node does that has nothing to do."""
+    """The CPU of an idle node."""
     publish_us: float
     publish_byte_us: float
     connect_us: float
-    """To connect, shake hands and subscribe."""
+    """The cost of connect, handshake and subscribe."""
     catch_up_us: float
     """For one message that a resuming connection missed."""
     user_kb: float
-    """The node's own memory for a connection with one subscription."""
+    """The node's memory for a connection with one subscription."""
     kernel_kb: float
     """The kernel's, for its socket."""
     base_mb: float
-    """A node of one shard that serves nobody."""
+    """The memory of a node with one shard and no clients."""
     tls_connect_us: float | None = None
-    """What TLS adds to a connect; none in figures that were kept before it was measured."""
+    """What TLS adds to a connect; None in files written before it was measured."""
     tls_send_us: float | None = None
-    """What it adds to a send, beside `tls_byte_us` for each byte."""
+    """What TLS adds to a send, in addition to `tls_byte_us` for each byte."""
     tls_byte_us: float | None = None
     tls_full_byte_us: float | None = None
-    """What it adds to each byte of a node that never rests, all told; none in figures that were kept before it was measured."""
+    """What TLS adds to each byte on a saturated node, in all; None in files written before it was measured."""
     tls_kb: float | None = None
-    """The memory of the node for a connection's keys."""
+    """The node's memory for a connection's TLS keys."""
     full_growth: float | None = None
-    """As `send_growth`, of a node that never rests; none in figures that were kept before it was measured."""
+    """Like `send_growth`, on a saturated node; None in files written before it was measured."""
     full_frames: float = 30.0
-    """How many left together where `full_share` was measured; in figures that were kept before it was told, about so many."""
+    """The number of frames in a send where `full_share` was measured; an estimate in files written before it was recorded."""
     seconds: float = 0.0
-    """How long measuring took."""
+    """The duration of the measurement."""
 
     def send_cost_us(
         self, connections: float, message_bytes: float, frames: float = 1.0, *, is_full: bool = False
     ) -> float:
-        """One send of so many frames, where so many connections are held: linear between the sizes measured. `is_full`: by
-        a node that never rests.
+        """The cost of a send of so many frames with so many connections; linear between the measured sizes. `is_full`: on a
+        saturated node.
         """
         points = _points(self.send_us)
         size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
@@ -98,22 +98,21 @@ class Machine:
         return cost * (self.full_cost_share(frames) if is_full else 1.0) + many
 
     def full_cost_share(self, frames: float) -> float:
-        """What a send of so many frames costs a node that never rests, of what it costs one that wakes up for it.
-
-        One frame that leaves alone saves nothing; between that and `full_frames` it is a straight line.
+        """The cost of a send on a saturated node, as a share of its cost on a node that wakes up for it. For one frame it is
+        1; between that and `full_frames` it is linear.
         """
         saves = min(1.0, max(0.0, frames - 1.0) / max(1.0, self.full_frames - 1.0))
         return 1.0 - (1.0 - self.full_share) * saves
 
     def tls_cost_us(self, message_bytes: float, frames: float = 1.0, *, is_full: bool = False) -> float:
-        """What TLS adds to such a send; nothing where it was not measured."""
+        """What TLS adds to such a send; 0 if it was not measured."""
         size = frames * (message_bytes + FRAME_OVERHEAD_BYTES)
         if is_full and self.tls_full_byte_us is not None:
             return max(self.tls_send_us or 0.0, self.tls_full_byte_us * size)
         return (self.tls_send_us or 0.0) + (self.tls_byte_us or 0.0) * size
 
     def turn_cost_us(self, rate: float) -> float:
-        """One wake-up, where there are so many a second: between the rates measured by their logarithms."""
+        """The cost of one wake-up at this rate; interpolated between the measured rates by their logarithms."""
         points = _points(self.turn_us)
         rate = min(max(rate, points[0][0]), points[-1][0])
         for (low, low_us), (high, high_us) in pairwise(points):
@@ -130,7 +129,7 @@ class Machine:
 
 
 def read_machine(value: Any) -> Machine:
-    """From what `describe` made; raises MachineInvalid."""
+    """The machine from the JSON of `describe`; raises MachineInvalid."""
     if not isinstance(value, Mapping):
         raise MachineInvalid("the measurements are not a JSON object")
     try:
@@ -152,13 +151,13 @@ def read_machine(value: Any) -> Machine:
 
 
 def _many_growth(connections: float) -> float:
-    """How far a send is towards the cost at ten times MANY: caches are soon too small, then little is added."""
+    """How far the cost of a send is towards that at ten times MANY: caches overflow early, and then the cost grows slowly."""
     tens = math.log10(max(1.0, connections / MANY))
     return (1 - math.exp(-2 * tens)) / (1 - math.exp(-2)) + MANY_GROWTH * max(0.0, tens - 1)
 
 
 def _packing(connections: float) -> float:
-    """The same of a node that never rests: seen to be nearly nothing at twice MANY, half at five times."""
+    """The same for a saturated node: measured as nearly 0 at twice MANY, and half at five times."""
     times = max(1.0, connections / MANY)
     return min(1.0, (times - 1.0) / 9.0) + MANY_GROWTH * max(0.0, math.log10(times) - 1.0)
 

@@ -1,7 +1,7 @@
 """Measures this machine for `godwit plan`: a node on one core, the load generator on another, a few seconds of each kind of work.
 
-Owns what is run and which cost is read from which step; what follows from the costs is model.py's. As many rounds are taken
-as there is time for, and of each step the least counts, since what else the machine does can only add to it.
+Owns the steps, and which cost is computed from which step; model.py uses the costs. It runs as many rounds as there is
+time for, and takes the lowest value of each step, because other activity of the machine only adds.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ Run = dict[str, Any]
 SECONDS_MAX = 75.0
 ROUNDS = 3
 HELD = 10_000
-"""Connections whose memory is measured, and at which a send is dearer than at MANY."""
+"""The number of connections for measuring memory, and for the cost of sends with more connections than MANY."""
 PLAIN, LARGE = 144, 4_096
-"""Bytes of the contents measured: what is between grows with the bytes."""
+"""The measured content sizes in bytes; the cost is linear between them."""
 PUBLISHED = (PLAIN, LARGE)
 SUBJECTS = HELD // MANY
 FAN_RATE = 30
 RATES = {"rare": FAN_RATE, "seldom": 400, "often": 8_000}
-"""Messages a second to one receiver each: a node that has rested long wakes up dearer."""
+"""Messages a second to one receiver each: a wake-up costs more after a long idle time."""
 AHEAD = 16
-"""Messages of a subject on their way at once, where a node with many connections is never idle."""
+"""Unacknowledged messages of a subject that keep a node with many connections busy."""
 TLS_TARGET, TLS_NAME = "godwit-tls", "localhost"
 TLS_MANY = 1_500
-"""More than the ciphers that a shard keeps ready, so that a record pays for its own, as with more connections."""
+"""More connections than a shard has cached ciphers, so that each record pays for its own, as with more connections."""
 MISSED = 100
 ALONE = 1.02
-"""Deliveries a read, at most, where messages left alone."""
+"""The most deliveries in a read if messages are sent alone."""
 NEARLY = 1.5
-"""… and where enough of them did to tell what a send costs, on a busy machine."""
+"""The least share of messages sent alone from which a send's cost can be computed, on a busy machine."""
 SLICES = 3
-"""Parts of a paced load; the one in which the machine did least beside is taken."""
+"""Parts of a paced load; the one with the least other activity of the machine is used."""
 
 
 class Rest(NamedTuple):
-    """What a node with nothing to do does, a second."""
+    """The CPU and wake-ups of an idle node, in a second."""
 
     cores: float
     rests: float
 
 
 def measure_machine(driver: str, show: Show) -> Machine:
-    """All of it; raises BenchFailed where a node cannot be started or something is lost."""
+    """Measure everything; raises BenchFailed if a node cannot be started or a message is lost."""
     began = time.monotonic()
     rounds: list[dict[str, Run]] = []
     while len(rounds) < ROUNDS:
@@ -103,9 +103,8 @@ def _take_round(driver: str, show: Show) -> dict[str, Run]:
 
 
 def pick_least(runs: list[Run]) -> Run:
-    """One run made of each step's cheapest, for what else the machine does, and its host, can only add to a step; where messages
-    left alone before where they did not. Differences are then of steps that were all taken at the machine's best. Memory is
-    that of the last run.
+    """One run made of each step's lowest cost, because other activity only adds to a step. Steps whose messages were sent
+    alone are preferred. Differences then compare steps at the machine's best. Memory is that of the last run.
     """
     steps = []
     for at, last in enumerate(runs[-1]["steps"]):
@@ -115,7 +114,7 @@ def pick_least(runs: list[Run]) -> Run:
 
 
 def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = False) -> dict[str, Any]:
-    """One run of a fresh node of one shard; raises BenchFailed."""
+    """One run of a new node with one shard; raises BenchFailed."""
     target = TARGETS[TLS_TARGET if is_tls else "godwit"]
     server_core, generator_core = choose_cores()
     with start_target(target, Order(driver=driver, limits=LIMITS), server_core) as running:
@@ -136,7 +135,7 @@ def run_shape(driver: str, shape: Shape, show: Show, what: str, is_tls: bool = F
 
 
 def _many() -> Shape:
-    """Single receivers show what a turn costs, then very many connections what they cost, a thousand a message."""
+    """Single receivers give the cost of a wake-up; then very many connections give theirs, with a thousand receivers for each message."""
     steps = [
         connect("some", upto=SUBJECTS),
         pause(0.6, "resting"),
@@ -151,7 +150,7 @@ def _many() -> Shape:
 
 
 def _fan() -> Shape:
-    """A thousand receivers: one frame a send, then as many as there are; then they leave and come back."""
+    """A thousand receivers: first one frame in a send, then as many as possible; then they disconnect and reconnect."""
     steps = [
         connect(),
         *_paced_parts("fan", FAN_RATE),
@@ -170,19 +169,21 @@ def _paced(size: int) -> Shape:
 
 
 def _encrypted(size: int) -> Shape:
-    """By TLS, acknowledged where the same load in the clear is: the small one is held against the fan-out, the other against `_paced`."""
+    """The steps with TLS, acknowledged like the same load without TLS. The small one is compared with the fan-out, the large
+    one with `_paced`.
+    """
     steps = [connect(), *_paced_parts("fan", FAN_RATE), *(_packed_parts(800, 1) if size == PLAIN else [])]
     return Shape(TLS_MANY, 1, steps, publishers=1, is_acked=size == PLAIN, content_bytes=size)
 
 
 def _packed_parts(messages: int, subjects: int) -> list[dict[str, Any]]:
-    """As many messages as a node takes that is not let rest: some leave together."""
+    """Messages at the rate of a saturated node: some are sent together."""
     ahead = {"in_flight": AHEAD * subjects, "ahead_max": AHEAD}
     return [publish("filling", messages // 4, **ahead), publish("packed", messages, **ahead)]
 
 
 def _paced_parts(name: str, rate: int) -> list[dict[str, Any]]:
-    """Most of a second of a load to warm up, for a node's first sends are dear, then its parts."""
+    """Almost a second to warm up, because a node's first sends are slow, then the parts of the load."""
     parts = [publish(f"{name} {n + 1}", rate * 2 // 5, rate=rate) for n in range(SLICES)]
     return [publish(f"warm {name}", rate * 3 // 4, rate=rate), *parts]
 
@@ -201,7 +202,7 @@ def _publishing(size: int) -> Shape:
 def read_costs(
     many: dict[str, Any], fan: Steps, large: Steps, publishing: dict[int, dict[str, Any]]
 ) -> dict[str, float]:
-    """Costs from steps: the unknowns one after another, each from the step that shows it best."""
+    """Costs from steps: one unknown after the other, each from the step that shows it best."""
     steps = steps_of(many)
     published = {size: _us(step, "acked") for size, step in publishing.items()}
     small, most = sorted(published)
@@ -234,7 +235,7 @@ def read_costs(
 
 
 def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, float]:
-    """From sends of very many frames by a node that never rests: dearer than by their bytes alone, for the frames, or cheaper."""
+    """From sends of very many frames on a saturated node: they cost more than by their bytes because of the frames, or less."""
     frames, found = _look_at_sends(merged)
     (low, low_us), (high, high_us) = sorted(sends.items())
     size = frames * (PLAIN + FRAME_OVERHEAD_BYTES)
@@ -244,34 +245,34 @@ def _find_full(merged: dict[str, Any], sends: dict[int, float]) -> dict[str, flo
 
 
 def _look_at_sends(step: dict[str, Any]) -> tuple[float, float]:
-    """Frames that left together, and what such a send cost."""
+    """The number of frames sent together, and the cost of such a send."""
     frames = max(1.0, step["delivered"] / max(1, step["reads"]))
     return frames, _us(step, "delivered") * frames
 
 
 def find_full_growth(packed: dict[str, Any], machine: Machine) -> float:
-    """What HELD connections add to a send of a node that never rests, of which the machine says what it costs at MANY."""
+    """What HELD connections add to a send on a saturated node; `machine` has its cost at MANY."""
     frames, found = _look_at_sends(packed)
     plain = machine.send_cost_us(MANY, PLAIN, frames, is_full=True)
     return max(0.0, found - plain) / min(machine.send_us.values())
 
 
 def find_tls_full(packed: dict[str, Any], machine: Machine) -> float:
-    """What TLS adds to a byte of a node that never rests, in the same way."""
+    """What TLS adds to a byte on a saturated node, computed in the same way."""
     frames, found = _look_at_sends(packed)
     plain = machine.send_cost_us(TLS_MANY, PLAIN, frames, is_full=True)
     return max(0.0, found - plain) / (frames * (PLAIN + FRAME_OVERHEAD_BYTES))
 
 
 def _find_turn(step: dict[str, Any], a_message_us: float, rest: Rest) -> tuple[float, float]:
-    """Wake-ups a second, and what each costs: what the work itself does not explain."""
+    """Wake-ups a second, and the cost of each: the CPU time that the work itself does not explain."""
     wakes = max(1.0, step["rests"] - rest.rests * step["seconds"])
     beside = (step["cpu_seconds"] - rest.cores * step["seconds"]) * 1e6 - step["published"] * a_message_us
     return float(wakes / step["seconds"]), float(max(0.0, beside / wakes))
 
 
 def read_tls(fan: dict[str, Any], plain: Steps, large: Steps, tls: dict[int, dict[str, Any]]) -> dict[str, float]:
-    """What TLS adds, from the same work with it and without: `fan` and `plain` are of small messages, `large` of the largest."""
+    """What TLS adds, from the same work with and without it: `fan` and `plain` have small messages, `large` the largest."""
     small, steps = tls[PLAIN], {size: steps_of(result) for size, result in tls.items()}
     size = max(tls)
     added = {PLAIN: _least(steps[PLAIN]) - _least(plain), size: _least(steps[size]) - _least(large)}
@@ -290,7 +291,9 @@ def read_tls(fan: dict[str, Any], plain: Steps, large: Steps, tls: dict[int, dic
 
 
 def _least(steps: Steps, load: str = "fan") -> float:
-    """A send of one message, in the part that was disturbed least; where messages waited for others there were fewer sends."""
+    """The cost of a send with one message, in the part with the least other activity. If messages waited for others, there
+    were fewer sends.
+    """
     parts = [step for name, step in steps.items() if name.startswith(f"{load} ")]
     nearly = [step for step in parts if _is_alone(step)] or [
         step for step in parts if step["delivered"] <= NEARLY * step["reads"]

@@ -1,13 +1,13 @@
-"""Predicts what a node needs for a workload and how far this machine carries it. Pure: measured figures in, numbers out.
+"""Predicts what a node needs for a workload and how far this machine carries it. Pure: computes predictions from measured
+values.
 
-The theory. A node's work is publishes and sends. While there are cores to spare every message leaves alone: as many sends as
-deliveries, and often a turn of its own for each message, because the node was resting. When there are not, messages wait for
-one another and leave together: if a round over all connections takes T, each gets one send a round, `N ÷ T` a second in all,
-with whatever has come meanwhile; turns follow one another without rest. So the longest T allowed (`delay_ms_max`) says how
-little the sends may cost. Everything here grows with the rate and with the connections, so that the largest that fit, and
-the T that a load settles at, are found by halving. A node that is busy for a share b of the time is found busy by b² of the
-writes: publishers are more even than chance (seen: 0.94 of the writes woke a node that was busy for 0.27 of the time, 0.85 one
-that was for 0.44).
+The theory. A node's work is publishes and sends. While cores are idle, every message is sent alone: as many sends as
+deliveries, and often a wake-up for each message. When all cores are busy, messages are sent together: if a round over all
+connections takes T, each connection gets one send in a round, `N ÷ T` a second in all, with all messages of that time. So
+the longest allowed T (`delay_ms_max`) gives the lowest cost of sends. All costs grow with the rate and the connections,
+so the largest values that fit, and the T of a load, are found by bisection. If a node is busy for a share b of the time,
+b² of the writes find it busy, because publishers are more regular than chance (measured: 0.94 of the writes woke a node
+with b = 0.27, and 0.85 one with b = 0.44).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .machine import FRAME_OVERHEAD_BYTES, Machine
 from .workload import Budget, Workload
 
 RING_SPARE = 0.08
-"""Of a ring's descriptors: clients fall on the shards by chance, and accepts that wait hold some."""
+"""The usable share of a ring's descriptors: clients are spread over shards at random, and pending accepts use some."""
 SHARDS_MAX = 64
 SHARD_MB = 0.8
-"""Receive buffers and tables of each further shard."""
+"""Memory of each further shard: receive buffers and tables."""
 SUBJECT_KB = 0.55
 LOGGED_BYTES = 120
-"""What a message takes in its log in addition to its content."""
+"""Memory of a message in its log, in addition to its content."""
 SUBSCRIPTION_KB = 0.06
-"""For each subscription of a connection after its first."""
+"""Memory of each subscription of a connection after its first."""
 PACKET_BYTES = 66
 """What TCP, IP and Ethernet add to a send."""
 SEND_BYTES_MAX = 65_536
-"""A send carries no more; what is left goes with the next."""
+"""The most bytes of a send; the rest follows with the next."""
 STORM_SHARE = 0.05
-"""Of the cores, what a storm gets at least beside the live traffic."""
+"""The share of the cores that a reconnect storm gets at least in addition to live traffic."""
 CONNECTIONS_MOST = 1 << 27
 HALVINGS = 40
 RATE_MOST = 1e9
@@ -42,14 +42,14 @@ RATE_MOST = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One thing there is only so much of: what the workload takes of it, and what there is."""
+    """One limit: what the workload needs of it, and how much there is."""
 
     name: str
     needed: float
     available: float
     unit: str
     advice: str
-    """What to do when it binds."""
+    """What to do if it is exceeded."""
 
     @property
     def share(self) -> float:
@@ -58,16 +58,16 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a workload takes of a machine."""
+    """What a workload needs of a machine."""
 
     limits: tuple[Limit, ...]
     shards: int
     deliveries_per_second: float
     frames_a_send: float
     cores: float
-    """Busy with it, where every message leaves as soon as it can."""
+    """The busy share if every message is sent at once."""
     delay_ms: float
-    """From a message's acceptance to its last receiver."""
+    """Seconds from a message's acceptance to its last receiver."""
     memory_mb: float
     node_mb: float
     kernel_mb: float
@@ -75,7 +75,7 @@ class Prediction:
     storm_seconds: float
     storm_cores_seconds: float
     settings: Mapping[str, int] = field(default_factory=dict)
-    """Limits that have to be raised, with the least that does."""
+    """Limits that must be raised, with the lowest sufficient values."""
 
     @property
     def binding(self) -> Limit:
@@ -89,7 +89,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What of a node's limits matters here: core/src/limits.rs by name."""
+    """The limits of a node that matter here, by their names in core/src/limits.rs."""
 
     connections_max: int = 1_000_000
     subjects_max: int = 1_000_000
@@ -101,7 +101,7 @@ class Node:
 
 
 def fill_budget(budget: Budget, machine: Machine) -> Budget:
-    """The budget, with the machine's own where nothing was said."""
+    """The budget, with the machine's values for missing ones."""
     return replace(
         budget,
         cores=budget.cores or machine.cores,
@@ -111,7 +111,7 @@ def fill_budget(budget: Budget, machine: Machine) -> Budget:
 
 
 def predict(workload: Workload, budget: Budget, machine: Machine, node: Node | None = None) -> Prediction:
-    """What this workload takes; `budget` is filled from the machine."""
+    """Predict what this workload needs; `budget` is completed from the machine."""
     budget, node = fill_budget(budget, machine), node or Node()
     shards = count_shards(workload, budget, machine)
     least = cores_at_delay(workload, machine, workload.delay_ms_max / 1e3)
@@ -138,7 +138,7 @@ def predict(workload: Workload, budget: Budget, machine: Machine, node: Node | N
 
 
 def list_limits(workload: Workload, budget: Budget, machine: Machine, node: Node) -> tuple[Limit, ...]:
-    """Everything there is only so much of; the budget is full."""
+    """All limits; the budget is complete."""
     node_mb, kernel_mb = find_memory(workload, machine, node, count_shards(workload, budget, machine))
     least = cores_at_delay(workload, machine, workload.delay_ms_max / 1e3)
     limits = [
@@ -153,12 +153,12 @@ def list_limits(workload: Workload, budget: Budget, machine: Machine, node: Node
 
 
 def fits_in(workload: Workload, budget: Budget, machine: Machine, node: Node) -> bool:
-    """Whether no limit is passed."""
+    """Whether no limit is exceeded."""
     return all(limit.share <= 1.0 for limit in list_limits(workload, budget, machine, node))
 
 
 def _describe_pace(workload: Workload, budget: Budget, machine: Machine, eager: float) -> tuple[float, float]:
-    """Seconds from a message's acceptance to its last receiver, and frames that leave together."""
+    """Seconds from a message's acceptance to its last receiver, and the number of frames sent together."""
     one = send_us(workload, machine) / 1e6
     if eager < budget.cores:
         return workload.receivers * one / budget.cores, 1.0
@@ -167,7 +167,7 @@ def _describe_pace(workload: Workload, budget: Budget, machine: Machine, eager: 
 
 
 def deliveries(workload: Workload) -> float:
-    """Frames a second to all clients together; conflation bounds those of each subscription."""
+    """Frames a second to all clients; conflation limits those of each subscription."""
     a_subscription = workload.subject_rate
     if workload.conflate_ms:
         a_subscription = min(a_subscription, 1e3 / workload.conflate_ms)
@@ -175,13 +175,13 @@ def deliveries(workload: Workload) -> float:
 
 
 def send_us(workload: Workload, machine: Machine, frames: float = 1.0, *, is_full: bool = False) -> float:
-    """One send of so many of the workload's frames, encrypted where clients connect by TLS; `is_full`: by a node that never rests."""
+    """The cost of a send of so many of the workload's frames, with TLS if clients use it; `is_full`: on a saturated node."""
     plain = machine.send_cost_us(workload.connections, workload.message_bytes, frames, is_full=is_full)
     return plain + (machine.tls_cost_us(workload.message_bytes, frames, is_full=is_full) if workload.tls else 0.0)
 
 
 def cores_at_ease(workload: Workload, budget: Budget, machine: Machine) -> float:
-    """Cores busy where every message leaves alone. Only a message that finds its shard resting has a turn of its own."""
+    """Busy cores if every message is sent alone. Only a message that finds its shard idle causes a wake-up."""
     size = workload.message_bytes
     sends = deliveries(workload) * send_us(workload, machine)
     publishing = workload.messages_per_second * machine.publish_cost_us(size)
@@ -192,7 +192,7 @@ def cores_at_ease(workload: Workload, budget: Budget, machine: Machine) -> float
     writes = workload.messages_per_second / workload.messages_at_once * min(1.0, workload.receivers / budget.cores)
 
     def in_all(share: float) -> float:
-        """How busy a shard is with its wake-ups, were it busy for such a share of the time."""
+        """The busy share including wake-ups, if the shard was busy for this share."""
         wakes = writes * (1.0 - share * share)
         return busy + wakes * machine.turn_cost_us(max(1.0, wakes)) / 1e6
 
@@ -204,7 +204,7 @@ def cores_at_ease(workload: Workload, budget: Budget, machine: Machine) -> float
 
 
 def cores_at_delay(workload: Workload, machine: Machine, delay_s: float) -> float:
-    """The fewest cores that do it, messages waiting for one another for so long and no longer."""
+    """The fewest cores that are enough, if messages may wait for each other for this time."""
     rate, size = deliveries(workload), workload.message_bytes
     publishing = workload.messages_per_second * machine.publish_cost_us(size)
     if rate == 0:
@@ -215,14 +215,14 @@ def cores_at_delay(workload: Workload, machine: Machine, delay_s: float) -> floa
 
 
 def messages_a_core(workload: Workload, machine: Machine, frames: float) -> float:
-    """Messages a second that one core carries where so many leave together."""
+    """Messages a second of one core, if so many are sent together."""
     size, frames = workload.message_bytes, max(1.0, frames)
     sending = workload.receivers / frames * send_us(workload, machine, frames, is_full=True)
     return 1e6 / (machine.publish_cost_us(size) + sending)
 
 
 def find_round(workload: Workload, budget: Budget, machine: Machine) -> float:
-    """Seconds of a round over all connections when all cores are busy: the shortest that they manage."""
+    """The shortest round over all connections with all cores busy, in seconds."""
     least, most = 1e-5, 1e5
     if cores_at_delay(workload, machine, most) > budget.cores:
         return math.inf
@@ -236,7 +236,7 @@ def find_round(workload: Workload, budget: Budget, machine: Machine) -> float:
 
 
 def count_shards(workload: Workload, budget: Budget, machine: Machine) -> int:
-    """Shards to be configured: one a core, more where a ring holds too few connections."""
+    """The number of shards to configure: one for each core, more if a ring holds too few connections."""
     if machine.driver != "io_uring":
         return budget.cores
     a_ring = max(1.0, budget.descriptors * (1 - RING_SPARE))
@@ -266,7 +266,7 @@ def find_memory(workload: Workload, machine: Machine, node: Node, shards: int) -
 
 
 def storm_core_seconds(workload: Workload, machine: Machine, node: Node) -> float:
-    """CPU until all clients are back with what they missed."""
+    """CPU seconds until all clients are reconnected and have the messages they missed."""
     missed = min(
         deliveries(workload) / workload.connections * workload.away_seconds,
         workload.subscriptions * node.log_messages_max,
@@ -279,7 +279,7 @@ def storm_core_seconds(workload: Workload, machine: Machine, node: Node) -> floa
 
 
 def deliveries_mbit(workload: Workload) -> float:
-    """What leaves the node where every message leaves alone; together they are a little less."""
+    """The outgoing traffic if every message is sent alone; messages sent together need slightly less."""
     return deliveries(workload) * (workload.message_bytes + FRAME_OVERHEAD_BYTES + PACKET_BYTES) * 8 / 1e6
 
 
@@ -289,7 +289,7 @@ def _settings(workload: Workload, node: Node) -> dict[str, int]:
 
 
 def most_connections(workload: Workload, budget: Budget, machine: Machine, node: Node | None = None) -> int:
-    """How many connections this machine carries, subjects, rate and (where it was said) fan-out staying as they are."""
+    """The most connections of this machine, with the same subjects, rate and (if it was given) fan-out."""
 
     full, limits = fill_budget(budget, machine), node or Node()
 
@@ -301,7 +301,7 @@ def most_connections(workload: Workload, budget: Budget, machine: Machine, node:
 
 
 def most_messages(workload: Workload, budget: Budget, machine: Machine, node: Node | None = None) -> float:
-    """Messages a second this machine carries, everything else staying as it is."""
+    """The most messages a second of this machine, with everything else the same."""
 
     full, limits = fill_budget(budget, machine), node or Node()
 
@@ -312,7 +312,7 @@ def most_messages(workload: Workload, budget: Budget, machine: Machine, node: No
 
 
 def _largest(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """The largest whole number that fits, of those from `least` to `most`; 0 where none does."""
+    """The largest integer from `least` to `most` that fits; 0 if none does."""
     if not fits(least):
         return 0
     low, high = least, most

@@ -1,4 +1,4 @@
-"""Tells a plan: as one JSON value, and to people as a few tables that begin with the answer."""
+"""Prints a plan: as one JSON value, or as a few tables that begin with the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAR = 24
 def describe_plan(
     workload: Workload, budget: Budget, machine: Machine, compared: Sequence[Compared] | None = None
 ) -> dict[str, Any]:
-    """Everything as a JSON value; what is endless is null."""
+    """Everything as a JSON value; infinite values are null."""
     prediction = predict(workload, budget, machine)
     told: dict[str, Any] = {
         "fits": prediction.fits,

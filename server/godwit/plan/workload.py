@@ -1,4 +1,4 @@
-"""What is to be served, and on what: the workload and the machine's size as an operator describes them.
+"""The workload and the machine's size, as an operator describes them.
 
 Pure: from a table of a TOML file and from flags, checked, with every unknown key refused by name. Rates are of all
 publishers together; `fan_out` is how many clients get one message.
@@ -17,7 +17,7 @@ from ..errors import ConfigInvalid
 
 
 def number(default: float, sentence: str, minimum: float = 0.0, maximum: float = 1e12) -> Any:
-    """A field of a workload with its bounds; whole numbers where the default is one."""
+    """A field of a workload with its bounds; an integer if the default is one."""
     return field(default=default, metadata={"sentence": sentence, "minimum": minimum, "maximum": maximum})
 
 
@@ -38,12 +38,12 @@ class Workload:
 
     @property
     def receivers(self) -> float:
-        """Clients that get one message."""
+        """The number of clients that receive one message."""
         return self.fan_out or max(1.0, self.connections / self.subjects)
 
     @property
     def subscriptions(self) -> float:
-        """Of one client, on the average: what makes so many receivers of so many subjects."""
+        """The average number of subscriptions of a client, from receivers and subjects."""
         return self.receivers * self.subjects / self.connections
 
     @property
@@ -54,7 +54,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the node may use; 0 is what was measured here."""
+    """What the node may use; 0: what was measured here."""
 
     cores: int = number(0, "Cores of the node; 0: those of this machine.", 0, 64)
     memory_mb: int = number(0, "Memory for node and kernel, MB; 0: this machine's.", 0, 100_000_000)
@@ -70,9 +70,9 @@ TABLES: dict[str, type[Workload] | type[Budget]] = {"workload": Workload, "machi
 def read_workload(
     document: Mapping[str, Any], flags: Mapping[str, Any], places: Places | None = None
 ) -> tuple[Workload, Budget]:
-    """From a TOML document's tables `workload` and `machine`, with flags (by field name; None: not given) over them.
-
-    Raises ConfigInvalid."""
+    """The tables `workload` and `machine` of a TOML document, with flags (by field name; None: not given) that override
+    them. Raises ConfigInvalid.
+    """
     for name in document:
         if name not in TABLES:
             source = places.tell(name) if places else ""

@@ -1,7 +1,6 @@
-"""`godwit verify`: proof of delivery as a product.
-
-Publishers and subscribers of every kind work against a broker while it is disturbed; the record of publishes is held
-against what everybody was told. `judge` decides (pure), `plan` draws everything from a seed (pure), `run` runs it.
+"""`godwit verify`: checks the delivery guarantees of a broker. Publishers and subscribers of every kind use a broker while
+faults are injected; then the published messages are compared with what each subscriber received. `judge` decides (pure),
+`plan` derives everything from a seed (pure), `verify_run` runs it.
 """
 
 from .command import verify

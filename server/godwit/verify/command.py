@@ -1,4 +1,6 @@
-"""The command `godwit verify`: draws the plan, runs it, prints the verdict, writes the reports. Exit code 1 when a guarantee was broken."""
+"""The command `godwit verify`: derives the plan, runs it, prints the verdict, and writes the reports. It exits with code 1
+if a guarantee was broken.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from .verify_run import VerifyRun, run_plan
 EXIT_BROKEN = 1
 EXIT_NOT_JUDGED = 2
 _NOT_OF_THE_PLAN = ("seed", "json_file", "html_file")
-"""Options that a run made again is given anew."""
+"""Options that are not repeated in the command of a rerun."""
 
 
 @click.command()
@@ -118,13 +120,13 @@ def verify(
 
 
 def _leave_out(missing: BaseException) -> NoReturn:
-    """A broker that is not installed is not judged."""
+    """Report that a broker is not installed and is left out."""
     click.echo(f"godwit: {missing}", err=True)
     sys.exit(EXIT_NOT_JUDGED)
 
 
 def say_again(context: click.Context, seed: int) -> str:
-    """The command that draws the same plan: what was given, and the seed."""
+    """The command that runs the same plan: the given options, and the seed."""
     words = ["godwit", "verify"]
     for option in context.command.params:
         name = str(option.name)
@@ -137,7 +139,7 @@ def say_again(context: click.Context, seed: int) -> str:
 
 
 def _without_secret(word: str) -> str:
-    """A report is shown to others: of a setting that is a secret it holds the key alone."""
+    """A setting for reports, which others read: of a secret only the key."""
     key, is_setting, _ = word.partition("=")
     return f"{key}=(secret)" if is_setting and key in OPTIONS and OPTIONS[key].is_secret else word
 

@@ -1,6 +1,6 @@
-"""Does the fault of a plan, when its time has come, and says what was done and what was not.
+"""Injects the faults of a plan at their times, and records which were injected and which were not.
 
-What is done to clients goes through their lanes in the proxy; what is done to the node needs one that was started here.
+Faults of clients' connections use their lanes in the proxy; faults of the node need a node that was started here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Stallable(Protocol):
 
 @dataclass(slots=True)
 class Done:
-    """One fault as it was done."""
+    """One injected fault."""
 
     fault_kind: FaultKind
     from_ms: int
@@ -48,7 +48,7 @@ class Done:
 
 
 class FaultInjection:
-    """Runs the faults of a plan; `done` tells them as they were."""
+    """Runs the faults of a plan; `done` has the injected ones."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class FaultInjection:
         self.now = ""
 
     async def _do_aside(self, fault: Fault, done: Done) -> None:
-        """What lasts while other things happen."""
+        """Run a fault that lasts while others are injected."""
         done.to_ms = done.from_ms + int(fault.for_s * 1000)
         done.detail = f"{len(fault.targets)} clients for {fault.for_s:.1f} s"
         if fault.fault_kind is FaultKind.HALF_OPEN:
@@ -160,7 +160,7 @@ class FaultInjection:
                 raise AssertionError(fault.fault_kind)
 
     async def _start_again(self, node: Node, pause_s: float) -> None:
-        """Whatever was under way to clients is gone before the new run begins, so that the expected history knows which is which."""
+        """Close all connections of clients before the new run begins, so that the expected history can assign messages to runs."""
         self._proxy.target = None
         self._proxy.cut_all()
         await asyncio.sleep(SETTLE_S + pause_s)
@@ -171,7 +171,7 @@ class FaultInjection:
         self._proxy.target = node.address
 
     async def _fill_files(self, node: Node, for_s: float) -> int:
-        """Strangers connect until nothing more is taken, stay, and leave."""
+        """Connect until no more connections are accepted, hold them, and disconnect."""
         strangers = [socket.socket() for _ in range(STRANGERS_MAX)]
         try:
             for stranger in strangers:

@@ -1,7 +1,7 @@
-"""A node that was started here, and can be disturbed: stopped, killed, started again, its clock moved, its file table filled.
+"""A node that was started here and can be disturbed: stopped, killed, restarted, its clock changed, its file table filled.
 
-It dies with this process. It listens on ports of its own choosing, read from its line; after a restart they are others. Its
-wall clock can be moved where libfaketime is installed.
+It ends with this process. It listens on free ports, which are read from its output and change with each restart. Its wall
+clock can be changed if libfaketime is installed.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ LIMITS: dict[str, int] = {
     "idle_ms_max": 20_000,
     "resume_token_interval_ms": 500,
 }
-"""Small, so that every limit is met within minutes. Their sum is the memory that is stated."""
+"""Small limits, so that every one is reached within minutes. Their sum is the expected memory."""
 QUICK = {"drain.spread_ms": 500, "drain.grace_ms": 1_000}
 FILES_MAX = 1_500
 MEMORY_FREE_BYTES = 48 << 20
-"""What Python and its libraries may grow by while they work: admin pages, statistics, allocators."""
+"""Additional memory for Python and its libraries: admin pages, statistics, allocators."""
 
 
 def find_faketime() -> str | None:
-    """The library that moves a process's clock, if it is installed."""
+    """The library that changes a process's clock, if it is installed."""
     return next((path for path in FAKETIME if Path(path).exists()), None)
 
 
 def stated_growth_bytes() -> int:
-    """What this node may grow by, by its own limits."""
+    """The expected growth of this node's memory, computed from its limits."""
     names = ("windows_bytes_max", "logs_bytes_max", "snapshots_bytes_max", "partial_bytes_max", "feed_bytes_max")
     return sum(LIMITS[name] for name in names) + MEMORY_FREE_BYTES
 
 
 class Node:
-    """One node after another in the same place. `command` is what serves; any program that says where it listens."""
+    """One node at a time. `command` is the program; it must print where it listens."""
 
     def __init__(
         self, directory: Path, command: list[str] | None = None, settings: Mapping[str, object] | None = None
@@ -124,13 +124,13 @@ class Node:
         return self._log.read_text(errors="replace")[-500:].strip()
 
     async def kill(self) -> None:
-        """As by power loss."""
+        """Kill it, as a power loss does."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             await wait_for_end(self._process)
 
     async def drain(self) -> None:
-        """Ask it to leave; it says goodbye to everybody."""
+        """Ask it to stop; it drains."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
             try:
@@ -145,7 +145,7 @@ class Node:
             os.kill(self.pid, signal.SIGSTOP if is_frozen else signal.SIGCONT)
 
     def move_clock(self, by_s: float) -> None:
-        """Its wall clock says so much more, or less, than the truth."""
+        """Set its wall clock ahead or back by this time."""
         beside = self._clock_file.with_suffix(".new")
         beside.write_text(f"{by_s:+.0f}\n")
         beside.replace(self._clock_file)
@@ -170,7 +170,7 @@ class Node:
 
 
 def _prepare() -> Callable[[], None]:
-    """In the child: die with the parent, and open few files."""
+    """In the child process: end with the parent, and limit open files."""
     follow = follow_parent()
 
     def prepare() -> None:

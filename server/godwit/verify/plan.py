@@ -1,6 +1,6 @@
-"""What a run will do, drawn from its seed: subjects, publishers, subscribers, and when which fault is done to whom.
+"""The plan of a run, derived from its seed: subjects, publishers, subscribers, and the faults with their times and targets.
 
-The same seed and scale give the same plan, so that a finding can be tried again. Pure: times are seconds from the beginning.
+The same seed and scale give the same plan, so that a finding can be reproduced. Pure: times are seconds from the start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUSY_SHARE = 60  # percent of the publishes go to the busy subjects
 
 
 class Kind(StrEnum):
-    """What a subscriber is."""
+    """The kinds of subscribers."""
 
     SUBJECT = "subject"
     PATTERN = "pattern"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 
 class FaultKind(StrEnum):
-    """What is done to the broker and to those who use it."""
+    """The kinds of faults of the broker and its clients."""
 
     CUT = "cut"
     STORM = "storm"
@@ -61,7 +61,7 @@ FAULT_SENTENCES = {
     FaultKind.FILES: "other connections fill the node's file table",
 }
 OF_NODE = frozenset({FaultKind.FREEZE, FaultKind.KILL, FaultKind.DRAIN, FaultKind.CLOCK, FaultKind.FILES})
-"""These need a node that was started here."""
+"""Faults that need a node that was started here."""
 DECK = (
     *(
         FaultKind.CUT,
@@ -80,7 +80,7 @@ DECK = (
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much."""
+    """The size of a run."""
 
     seconds: float = 60.0
     subscribers: int = 200
@@ -112,7 +112,7 @@ class SubscriberPlan:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault, from when, for how long, to whom."""
+    """A fault: its start, its duration, and its target."""
 
     at_s: float
     fault_kind: FaultKind
@@ -132,7 +132,7 @@ class Plan:
     root: str = ROOT
 
     def subject_of(self, publisher: int, number: int) -> str:
-        """Where a publish goes: most go to the few busy subjects."""
+        """The subject of a publish; most go to the few busy subjects."""
         busy = [subject for subject in self.styles if "/busy/" in subject]
         calm = [subject for subject in self.styles if "/busy/" not in subject]
         bits = mix(self.seed, 7, publisher, number)
@@ -141,7 +141,7 @@ class Plan:
 
 
 class SeededRandom:
-    """Numbers drawn one after the other from a seed."""
+    """Consecutive numbers of a seed."""
 
     def __init__(self, *seed: int) -> None:
         self._seed, self._drawn = seed, 0
@@ -166,7 +166,7 @@ class SeededRandom:
 def make_plan(
     seed: int, scale: Scale, kinds: frozenset[Kind], fault_kinds: frozenset[FaultKind], root: str = ROOT
 ) -> Plan:
-    """Draws everything; all subjects are under `root`, which nobody else publishes under, nor has before."""
+    """Make the plan. All subjects are below `root`, which nobody else uses or has used."""
     styles = _draw_styles(root)
     subscribers = _draw_subscribers(SeededRandom(seed, 1), scale.subscribers, kinds, list(styles), root)
     publishers = [
@@ -236,7 +236,7 @@ def _draw_subscriber(random: SeededRandom, kind: Kind, number: int, subjects: li
 
 
 def _draw_faults(random: SeededRandom, seconds: float, names: list[str], deck: list[FaultKind]) -> list[Fault]:
-    """One after the other from the deck, which is then begun again; what faults the node alone does not overlap."""
+    """Choose faults one after the other from a shuffled list, which is repeated; faults of the node do not overlap."""
     faults: list[Fault] = []
     at = WARM_UP_S
     while deck:

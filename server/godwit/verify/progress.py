@@ -1,4 +1,4 @@
-"""What a run shows while it runs: on a terminal a live table, elsewhere a line now and then."""
+"""The progress of a run: a live table on a terminal, elsewhere a line at intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINE_EACH_MS = 10_000
 
 
 class Progress:
-    """Use it as a context manager, and call it with the run whenever it has moved."""
+    """Use it as a context manager, and call it with the run after each change."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

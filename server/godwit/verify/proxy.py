@@ -1,8 +1,8 @@
-"""An own TCP proxy, with a lane for each client, in which its connections can be cut, made half-open, or held.
+"""A TCP proxy with a lane for each client, in which its connections can be cut, made half-open, or stalled.
 
-A cut resets both sides once so many more bytes have passed, so that it falls inside frames and handshakes. A half-open connection
-swallows both ways and tells nobody, not even that the other side has gone. Bounded: while one side does not take, the other is
-not read; the buffers of the kernel are made small, so that a reader who stops is soon felt.
+A cut resets both sides after a given number of further bytes, so that it happens within frames and handshakes. A
+half-open connection drops data in both directions and does not report that the other side has closed. While one side does
+not read, the other is not read either; the kernel's buffers are small, so that a stalled reader soon has an effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING = struct.pack("ii", 1, 0)
 
 
 class Lane:
-    """One client's way to the broker; `port` is where it connects."""
+    """One client's connections to the broker; `port` is the port for the client."""
 
     def __init__(self, proxy: Proxy, name: str) -> None:
         self.proxy, self.name = proxy, name
@@ -38,7 +38,7 @@ class Lane:
         self.port = listener.getsockname()[1]
 
     def cut(self, after_bytes: int = 0) -> None:
-        """Reset the connections there are, at once or when so many more bytes have passed."""
+        """Reset the open connections, at once or after this many further bytes."""
         if after_bytes > 0:
             self.budget = after_bytes
             return
@@ -48,13 +48,13 @@ class Lane:
             pair.reset()
 
     def half_open(self) -> None:
-        """The connections there are carry nothing any more; new ones do."""
+        """Make the open connections half-open; new ones work."""
         for pair in self._pairs:
             pair.is_swallowed = True
             pair.hold(False)
 
     def stall(self, is_stalled: bool) -> None:
-        """Nothing is read from the broker for the connections there are, as by a client that stopped reading."""
+        """Stop reading from the broker for the open connections, like a client that stopped reading."""
         for pair in self._pairs:
             pair.hold(is_stalled)
 
@@ -66,7 +66,7 @@ class Lane:
 
     @property
     def openings(self) -> list[asyncio.Task[None]]:
-        """What still connects to the broker."""
+        """Connections that are still being opened to the broker."""
         return [pair.opening for pair in self._pairs if pair.opening is not None and not pair.opening.done()]
 
     def add(self, pair: _Pair) -> None:
@@ -77,7 +77,7 @@ class Lane:
 
 
 class Proxy:
-    """All lanes to one broker; `target` may move. Without a target connections are refused."""
+    """All lanes to one broker; `target` can change. Without a target connections are refused."""
 
     def __init__(self, target: tuple[str, int] | None) -> None:
         self.target = target
@@ -160,7 +160,7 @@ class _Pair:
         self.far.hold(is_held)
 
     def ended(self, side: _Side) -> None:
-        """One side has gone. A half-open connection does not tell the other; it goes when both have."""
+        """One side has closed. A half-open connection does not report it to the other; it ends when both have closed."""
         other = self.far if side is self.near else self.near
         if self.is_swallowed and not other.is_gone:
             return

@@ -1,4 +1,4 @@
-"""Whether a subscriber reads: fault stalls it, and lets it go on. Every kind of subscriber is one of these."""
+"""Stops and resumes reading of a subscriber, for the fault stall. Base class of every kind of subscriber."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Gate = TypeVar("Gate", asyncio.Event, threading.Event)
 
 
 class Reading(Generic[Gate]):
-    """Before it reads on, a subscriber waits for `_may_read`: an event of its own kind of thread."""
+    """Before each read a subscriber waits for `_may_read`, an event of its own kind of thread."""
 
     def __init__(self, may_read: Gate) -> None:
         self._may_read: Gate = may_read
@@ -23,5 +23,5 @@ class Reading(Generic[Gate]):
             self._may_read.set()
 
     def go_at_full_speed(self) -> None:
-        """Nothing more is published: a slow one may come to the end."""
+        """Nothing more is published: a slow subscriber reads to the end at full speed."""
         self.stall(False)

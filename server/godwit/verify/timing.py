@@ -1,4 +1,4 @@
-"""The time of a run: milliseconds since it began, by a clock that no jump of the wall clock moves."""
+"""The time of a run: milliseconds since its start, by a monotonic clock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What one client went through, for the timeline: when it was connected, told of gaps, stalled, and found to be wronged. Pure.
-
-Bounded: past a number of events only their count is kept.
+"""The events of one client for the timeline: connections, gaps, stalls and violations. Pure. Beyond a number of events only
+their count is kept.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ EVENTS_MAX = 2_000
 
 @dataclass(slots=True)
 class Trace:
-    """`ups` are spans [from, to] in ms in which it was connected; the last may be open (to is None)."""
+    """`ups` are the spans [from, to] in ms in which it was connected; the last may be open (`to` is None)."""
 
     ups: list[list[int | None]] = field(default_factory=list)
     gaps: list[tuple[int, int | None]] = field(default_factory=list)  # when, how many

@@ -1,4 +1,4 @@
-"""The verdict of a run: data for the reports, and a table that a manager can read."""
+"""The verdict of a run: data for the reports, and a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .verify_run import VerifyRun
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out."""
+    """The result."""
 
     broker: str
     seed: int
@@ -34,7 +34,7 @@ class Verdict:
 
 
 def build_verdict(run: VerifyRun) -> Verdict:
-    """Reads a run that has ended."""
+    """The verdict of a run that has ended."""
     found, rules, expected = run.findings, run.context.rules, run.context.expected
     states = {
         guarantee: "not guaranteed"
@@ -81,7 +81,7 @@ def build_verdict(run: VerifyRun) -> Verdict:
 
 
 def print_verdict(verdict: Verdict, console: Console, again: str) -> None:
-    """The table, then, if there is one, the shortest history and the command that draws the same plan `again`."""
+    """Print the table, then the shortest history, if there is one, and the command that runs the same plan `again`."""
     counts = verdict.counts
     word = (
         Text("BROKEN", style="bold white on red") if verdict.is_broken else Text("PASSED", style="bold white on green")

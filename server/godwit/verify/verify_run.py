@@ -1,7 +1,7 @@
 """One run: everybody is built from the plan, disturbed as it says, brought to the end, and judged.
 
-Start reading here. Owns the order of things: the node, lanes, subscribers joined, publishing under fault, calm, the end. What is right
-and wrong is the judge's.
+Start reading here. Owns the order: the node, lanes, joined subscribers, publishing with faults, a time without faults,
+the end. `judge` decides what is right.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUIET_S_MAX = 20.0  # nobody moves any more: whoever is short stays short
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The run at one moment."""
+    """The state of the run at one time."""
 
     at_ms: int
     published: int
@@ -50,7 +50,7 @@ class Sample:
 
 @dataclass(slots=True)
 class VerifyRun:
-    """Everything of a run; what is left when it has ended is what the reports are made of."""
+    """The objects of a run; the reports are made from them."""
 
     plan: Plan
     clock: Clock
@@ -68,12 +68,12 @@ class VerifyRun:
 
     @property
     def node(self) -> Node | None:
-        """What was started here and can be measured."""
+        """The node that was started here and can be measured."""
         return self.broker.node
 
     @property
     def is_restarting(self) -> bool:
-        """The node was killed, or asked to leave, and is not back yet."""
+        """Whether the node was killed, or asked to stop, and is not running again yet."""
         return self.injection is not None and self.injection.now in (FaultKind.KILL, FaultKind.DRAIN)
 
     @property
@@ -82,7 +82,7 @@ class VerifyRun:
 
     @property
     def limit_bytes(self) -> int:
-        """What the node started here may use."""
+        """The memory that the node may use."""
         return self.base_bytes + stated_growth_bytes()
 
     @property
@@ -106,7 +106,7 @@ Watch = Callable[[VerifyRun], None]
 
 
 async def run_plan(plan: Plan, broker: Broker, watch: Watch) -> VerifyRun:
-    """A whole run against a broker, which is started and stopped."""
+    """Run a plan against a broker, which is started and stopped."""
     with tempfile.TemporaryDirectory(prefix="godwit-verify-") as name:
         directory = Path(name)
         proxy = Proxy(None)
@@ -151,7 +151,7 @@ async def _play(run: VerifyRun, directory: Path, watch: Watch) -> None:
 
 
 async def _everybody(run: VerifyRun) -> None:
-    """Until every subscriber is subscribed."""
+    """Wait until every subscriber is subscribed."""
     async with asyncio.timeout(JOIN_S_MAX):
         while not all(each.trace.ups for each in run.subscribers):  # noqa: ASYNC110 - of any kind, in any process
             await asyncio.sleep(0.05)
@@ -210,7 +210,9 @@ async def _watch(run: VerifyRun, watch: Watch) -> None:
 
 
 async def _end(run: VerifyRun, publishing: list[asyncio.Task[None]]) -> None:
-    """No more fault, no more publishes: the last answers, then everybody comes to the head, or is found short of it."""
+    """No more faults and publishes: wait for the last answers, then until every subscriber has reached the end or is found
+    short of it.
+    """
     run.phase = "waiting for the last answers"
     run.published_until_ms = run.clock()
     for publisher in run.publishers:
@@ -243,7 +245,7 @@ async def _end(run: VerifyRun, publishing: list[asyncio.Task[None]]) -> None:
 
 
 async def _come_to_the_end(run: VerifyRun) -> None:
-    """Until everybody stands at every head, or nobody has moved for a while."""
+    """Wait until every subscriber has reached every head, or none has advanced for a while."""
     heads = run.context.expected.heads()
     moved = asyncio.Event()
     for subscriber in run.subscribers:

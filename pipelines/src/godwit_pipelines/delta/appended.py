@@ -1,8 +1,8 @@
 """The files that are a table's: all of a version, or those that one commit appended.
 
-Owns which files a reader of a growing table receives. A commit that removes rows' files and adds others (an erasure, a merge) adds
-nothing: its rows were read before; one that only moves rows (compaction) is skipped. A version whose files or log are gone raises, never
-passes in silence.
+Owns which files a reader of a growing table receives. A commit that removes rows' files and adds others (an erasure, a
+merge) adds nothing: its rows were read before; one that only moves rows (compaction) is skipped. A version whose files or
+log were deleted raises.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from .partitions import check_partitions
 from .whole import ADDED, APP, REMOVED
 
 _READER_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""What a table may ask of its readers. Rows of a file that others marked as deleted (deletionVectors) would be read."""
+"""The table features that readers must support. Without deletionVectors, rows that others marked as deleted would be read."""
 
 PUT_BACK = "For `land`, remove the checkpoint: it continues after the last row of the table. Any other job: `run JOB --rebuild`"
-"""What to do then."""
+"""The remedy."""
 _CONFIGURATION: dict[str, str | None] = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 7 days",

@@ -1,8 +1,8 @@
 """Deletes rows of a table permanently: their files are written again without them.
 
-Owns that nothing of what is taken out is left: no condition that names it stands in the log, and no bounds of the columns that
-name persons do. Files are removed by a vacuum afterwards, which is maintain's to call. Invariant: who keeps account of the rows has
-written them down before they are gone, and the commit that takes them out bears the account's name.
+Owns that nothing of the deleted value is left: the log has no condition with it, and no bounds of columns that name
+persons. A later vacuum by the job maintain deletes the old files. Invariant: the deleted rows are recorded before they
+are deleted, and the commit that deletes them has the name of that record.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .files import FileWriter, remove_files
 from .log import open_table
 
 Note = Callable[[pa.Table], str]
-"""Keeps account of rows that are about to go, by the columns of `_PLACE` that their table has; returns the account's name, or none."""
+"""Records rows that are about to be deleted, by the columns of `_PLACE` that their table has; returns the record's name, or none."""
 _PLACE = ("stream", "node", "journal_offset", "run", "epoch", "arrival")
 _NUMBERS = ("journal_offset", "epoch", "arrival")
 
 
 def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -> int:
-    """Rows that name the value where the table names persons; returns how many there were. One commit takes all of them out."""
+    """Delete the rows that have the value in a column that names persons; returns their number. One commit deletes all of them."""
     there = open_table(path)
     root, found = Path(path), list[tuple[Appended, pa.Table]]()
     for file in snapshot_files(path, there.version()):
@@ -49,7 +49,7 @@ def erase_rows(path: str, table: Table, value: str, note: Note = lambda _: "") -
 
 
 def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files: list[Appended], account: str) -> None:
-    """The files written again without the rows that name the value, in one commit, which bears the account's name."""
+    """Write the files again without the rows that have the value, in one commit with the record's name."""
     schema = arrow_schema(table.schema)
     writer = FileWriter(root, schema, table.partitions)
     actions: list[AddAction | RemoveAction] = []
@@ -78,7 +78,7 @@ def replace_files(root: Path, there: DeltaTable, table: Table, value: str, files
 
 
 def named_rows(path: Path, table: Table, value: str) -> pa.Table:
-    """The rows of a file that name the value: their indexes, and the columns that name it. Only these are read."""
+    """The rows of a file that have the value: their indexes, and the columns with it. Only these columns are read."""
     names = pq.read_schema(path).names
     wanted = [name for name in (*_PLACE, *table.persons, *table.texts) if name in names]
     # a compacted file may hold views, which nothing filters
@@ -90,12 +90,12 @@ def named_rows(path: Path, table: Table, value: str) -> pa.Table:
 
 
 def count_rows(path: Path, table: Table, value: str) -> int:
-    """How many rows of a file name the value."""
+    """How many rows of a file have the value."""
     return int(named_rows(path, table, value).num_rows)
 
 
 def keep(writer: FileWriter, root: Path, file: Appended, schema: pa.Schema, table: Table, value: str) -> None:
-    """The rows that do not name the value, written again."""
+    """The rows without the value, written again."""
     for batch in read_file(root, file, schema):
         rest = batch.filter(pc.invert(pc.fill_null(naming(batch, table, value), False)))
         if rest.num_rows:
@@ -103,7 +103,7 @@ def keep(writer: FileWriter, root: Path, file: Appended, schema: pa.Schema, tabl
 
 
 def naming(rows: pa.Table | pa.RecordBatch, table: Table, value: str) -> pa.Array:
-    """For each row whether a column that names persons is the value, or a text has it as one of its values."""
+    """For each row, whether a column that names persons equals the value, or a text has it as one of its values."""
     found = pa.array([False] * rows.num_rows)
     within = ": " + json.dumps(value, ensure_ascii=False)  # as quarantine.py writes a row
     for name in (*table.persons, *table.texts):

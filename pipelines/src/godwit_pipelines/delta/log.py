@@ -1,7 +1,7 @@
 """Reads the batches of a query from the log of a table, the newest first.
 
-Owns the names under which a commit keeps how many rows it brought, and from where in the journals. Invariant: what a log no longer has is
-not known, which is not the same as nothing.
+Owns the names under which a commit records its number of rows, and their ranges in the journals. Invariant: entries that
+a log no longer has are unknown, which is not the same as empty.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
 
 
 def find_cut(path: str, version: int | None = None) -> str:
-    """What is wrong with the commits since the last checkpoint, and what to do, in words; empty where each has its beginning and end. A
-    power cut leaves a commit empty that was not on the disk yet, and readers take it for one without rows.
+    """What is wrong with the commits since the last checkpoint, and the remedy, as text; empty if all are complete. After a
+    power cut, a commit that was not on the disk yet is empty, and readers take it for one without rows.
     """
     log = Path(path, "_delta_log")
     names = [each.name for each in log.iterdir()] if log.is_dir() else []
@@ -69,8 +69,8 @@ def find_cut(path: str, version: int | None = None) -> str:
 
 
 def find_bad_checkpoint(path: str) -> str:
-    """Which checkpoint cannot be read, or does not exist although `_last_checkpoint` names it, and what to do, in words; empty where
-    there is none. It holds nothing that the checkpoint before it and the commits since do not hold.
+    """The checkpoint that cannot be read, or does not exist although `_last_checkpoint` names it, and the remedy, as text;
+    empty if there is none. Its content is also in the checkpoint before it and the commits since.
     """
     log = Path(path, "_delta_log")
     found = sorted(log.glob("*.checkpoint*.parquet"), reverse=True)
@@ -90,7 +90,7 @@ def find_bad_checkpoint(path: str) -> str:
 
 
 def _pointed_at(log: Path) -> int | None:
-    """The version of the checkpoint that the log points at; None without a pointer, -1 where it cannot be read."""
+    """The version of the checkpoint in the log's pointer; None without a pointer, -1 if it cannot be read."""
     try:
         return int(json.loads((log / _POINTER).read_text("utf-8"))["version"])
     except FileNotFoundError:
@@ -108,8 +108,8 @@ def _is_parquet(file: Path) -> bool:
 
 
 def _remedy_of(log: Path, version: int, checkpoints: set[str], *, is_newest: bool) -> str:
-    """What to do about a commit that is not whole. Removing it helps where the table then opens and takes commits: one without the newest
-    commit does not if a checkpoint is of that version, and one without another commit does only if a checkpoint is.
+    """The remedy for an incomplete commit. It can be removed if the table then opens and accepts commits. For the newest
+    commit that fails if a checkpoint is of that version; for another commit it works only if a checkpoint is.
     """
     has_checkpoint = f"{version:020}" in checkpoints
     before = log / f"{version - 1:020}.json"
@@ -118,7 +118,7 @@ def _remedy_of(log: Path, version: int, checkpoints: set[str], *, is_newest: boo
 
 
 class Batch(NamedTuple):
-    """A batch of a query, and what its commit says of it."""
+    """A batch of a query, with the data of its commit."""
 
     number: int
     told: Mapping[str, Any]
@@ -150,7 +150,7 @@ def count_rows(path: str, app: str, after: int) -> int:
 
 
 def tell_ranges(stretches: list[Stretch]) -> str:
-    """As a commit keeps it."""
+    """The ranges, in the form of a commit."""
     kept: dict[str, dict[str, list[Range]]] = {}
     for node, run, first, next in sorted(stretches):
         kept.setdefault(node, {}).setdefault(run, []).append((first, next))
@@ -158,7 +158,7 @@ def tell_ranges(stretches: list[Stretch]) -> str:
 
 
 def find_others(path: str, app: str, number: int, ranges: str) -> list[str]:
-    """What of the ranges a batch that was committed before did not bring, in words; empty if the log does not show it."""
+    """Which of the ranges a batch that was committed before does not have, as text; empty if the log does not show it."""
     batch = next((batch for batch in batches_of(path, app) if batch.number <= number), None)
     if batch is None or batch.number != number or RANGES not in batch.told or not ranges:
         return []

@@ -1,8 +1,8 @@
 """Records which rows of the journals were erased from the bronze tables, so that they are not reported as missing and do not land again.
 
-Owns ops.erased, by offsets, and for messages also by arrivals; it names nobody. Invariant: ranges are recorded before their rows are
-removed, and count only if the rows were removed: the commit that removes them bears the erasure's name, and ops.erasures keeps it if the
-table is deleted.
+Owns ops.erased, by offsets, and for messages also by arrivals; it contains no names. Invariant: ranges are recorded
+before their rows are removed, and count only if the rows were removed: the commit that removes them has the erasure's
+name, and ops.erasures keeps it if the table is deleted.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def noting(lake: Lake, table: Table, person: str, now: datetime) -> Note:
 
 
 def ranges_of(rows: pa.Table) -> list[dict[str, object]]:
-    """Rows as ranges of successive offsets of a stream, node and run, each with how many rows it has; of messages of an epoch, and of
-    successive arrivals.
+    """Rows as ranges of consecutive offsets of a stream, node and run, each with its number of rows; for messages also of
+    one epoch and of consecutive arrivals.
     """
     found: list[dict[str, object]] = []
     lane = ["stream", "node", "run"]
@@ -88,7 +88,7 @@ def prove(lake: Lake, table: Table, person: str, now: datetime, removed: int) ->
 
 
 def list_unproven(lake: Lake, table: Table, now: datetime) -> list[dict[str, object]]:
-    """The rows of ops.erasures for what was taken out of a table and they do not have yet."""
+    """The rows of ops.erasures for removals from a table that it does not have yet."""
     there, proven = open_table(lake.path(table.name)), names_proven(lake)
     noted = rows_of(lake, "ops.erased")
     noted = noted.filter(pc.equal(noted.column("table_name"), table.name))
@@ -146,7 +146,7 @@ def count_unplaced(lake: Lake, tables: Sequence[str]) -> int:
 
 
 def names_proven(lake: Lake) -> set[str]:
-    """The erasures that ops.erasures has."""
+    """The erasures in ops.erasures."""
     return {*rows_of(lake, "ops.erasures").column("erasure").to_pylist()} - {None}
 
 

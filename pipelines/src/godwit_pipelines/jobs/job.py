@@ -51,7 +51,7 @@ class Run:
     every_s: float | None = None
     job: str = ""
     options: dict[str, str] = field(default_factory=dict)
-    """What the command line gave this job with --option NAME=VALUE."""
+    """The values of --option NAME=VALUE for this job."""
     say: Callable[[str], None] = print
     watch: Callable[[StreamingQuery, Committed], None] = lambda query, _: _wait(query)
     """Waits for a query that ends by itself, and may show progress. It is given what counts committed rows, if anything does: of the table
@@ -202,11 +202,11 @@ class Job:
     queries: tuple[str, ...] = ()
     """The queries that fill its tables, by the names of their checkpoints."""
     can_rebuild: bool = True
-    """Whether its tables can be made again from what it reads."""
+    """Whether its tables can be filled again from its sources."""
     every_s: float = 10.0
     """The interval of a run that continues (`--every`) and names no interval."""
     options: dict[str, str] = field(default_factory=dict)
-    """What --option takes, each with its sentence."""
+    """The names for --option, each with its description."""
     takes_kafka: bool = True
     """Whether topics of Kafka do for it in place of a journal."""
     check: Callable[[Mapping[str, str]], None] = lambda _: None

@@ -33,7 +33,7 @@ class Finding(NamedTuple):
     next: int
     rows: int
     run: str = ""
-    """Of the first of them."""
+    """Of the first run."""
     bytes: int | None = None
 
     def describe(self, has_lost: bool = False) -> str:

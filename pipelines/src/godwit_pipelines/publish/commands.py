@@ -16,12 +16,12 @@ from ..errors import PublishFailed
 BODY_BYTES_MAX = 900_000
 """Below the node's default for a body, 1 MiB."""
 COLUMNS = ("subject", "content", "kind", "key", "reply_to", "retain", "guaranteed")
-"""What a frame may have; the first two it must have."""
+"""The keys of a frame; the first two are required."""
 _MEDIA = {"json": "application/json", "text": "text/plain; charset=utf-8", "bytes": "application/octet-stream"}
 
 
 class Alone(NamedTuple):
-    """A message that has a request to itself: the content as it is, and what is said of it beside the body."""
+    """A message with a request of its own: the unchanged content, and its options outside of the body."""
 
     query: str
     media: str
@@ -30,7 +30,7 @@ class Alone(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One message, and what it is called in an error. One that is too large beside others, or as a text, is `alone`."""
+    """One message, and its name in errors. If it is too large with others, or as text, it has `alone`."""
 
     text: str
     subject: str
@@ -61,7 +61,7 @@ def command_of(row: Mapping[str, Any], key: str, ack: str) -> Command:
 
 
 def content_of(subject: str, kind: str, content: Any) -> str:
-    """JSON goes as it stands: parsing and writing it again would change numbers."""
+    """JSON is sent unchanged, because parsing and writing it again would change numbers."""
     if kind == "bytes":
         raw = content.encode() if isinstance(content, str) else bytes(content or b"")
         return f'"bytes":"{base64.b64encode(raw).decode()}"'
@@ -78,7 +78,7 @@ def content_of(subject: str, kind: str, content: Any) -> str:
 
 
 def size_of(text: str) -> int:
-    """Its bytes in a body."""
+    """Its size in a body, in bytes."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -90,8 +90,8 @@ def text_of(what: str, subject: str, value: Any) -> str | None:
 
 
 def key_of(query: str, batch: int, partition: int, row: int) -> str:
-    """The place of a row. By row and not by request, so that another size of requests after a restart changes nothing. Long, whatever
-    the query is called: of whom it does not know a node takes no key below 16 bytes, which could be guessed.
+    """The key of a row: by row and not by request, so that another request size after a restart changes nothing. At least 16
+    bytes, because a node refuses shorter keys, which could be guessed, from anonymous clients.
     """
     return f"godwit-pipelines/{query}/{batch}/{partition}/{row}"
 

@@ -130,7 +130,7 @@ class PublishWriter(DataSourceArrowWriter):
         return self.publisher.publish(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Write down what became of the rows: this is a process of its own, and Spark hands nothing of it on."""
+        """Write the results of the rows to a file: this is another process, and Spark does not pass results on."""
         if self.publisher.report:
             done = [message for message in messages if isinstance(message, Published)]
             reasons = sum((Counter(each.reasons) for each in done), Counter[str]())

@@ -97,7 +97,7 @@ class Node:
             self.due += count / self.per_second
 
     def _try(self, commands: list[Command]) -> tuple[list[Command], str, float]:
-        """What is left to be sent, why, and how long the node asks to wait."""
+        """The messages that must still be sent, why, and how long the node asks to wait."""
         alone = commands[0].alone
         try:
             status, retry_after, body = self._request(commands) if alone is None else self._request_alone(alone)
@@ -169,6 +169,6 @@ def pause_of(fields: HTTPMessage) -> float:
 
 
 def named(commands: list[Command]) -> str:
-    """What an answer to all of them is about."""
+    """The messages that an answer is about, as text."""
     others = f" and {counted(len(commands) - 1, 'other')}" if len(commands) > 1 else ""
     return f"{commands[0].subject}{others}"

@@ -1,5 +1,5 @@
-"""The report's charts as SVG, once for a desk and once for a phone: in a drawing made smaller nobody reads the letters. Pure. Each says
-in words what it shows, for those who do not see it.
+"""The report's charts as SVG, one for large screens and one for phones, where scaled-down text would not be readable. Pure.
+Each has a text description, for readers who cannot see it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks that a query's checkpoint is whole, before Spark reads it: a power cut or a person may have damaged it.
 
-Owns the rules. Spark makes a new identity where `metadata` is missing, and the tables' log then takes a batch that it has for a new one;
-it counts batches by the newest file, whatever became of those before. Invariant: a checkpoint that passes has every file that Spark
-continues from, and none of them is empty or truncated.
+Owns the rules. If `metadata` is missing, Spark creates a new identity, and the tables' log then accepts a batch again
+that it already has. Spark counts batches by the newest file, even if earlier ones are damaged. Invariant: a checkpoint
+that passes has every file that Spark continues from, and none of them is empty or truncated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERSION = "v1"
 
 
 def check_whole(checkpoint: Path) -> None:
-    """Raises CheckpointBroken, with the remedy, where a file of the checkpoint is missing, empty or cut."""
+    """Raises CheckpointBroken, with the remedy, if a file of the checkpoint is missing, empty or truncated."""
     if why := find_damage(checkpoint):
         raise CheckpointBroken(f"{checkpoint} is incomplete: {why}. {remedy_of(checkpoint)}")
 
@@ -57,7 +57,7 @@ def find_damage(checkpoint: Path) -> str:
 
 
 def numbers_of(folder: Path) -> list[int]:
-    """The batches that a folder has a file of."""
+    """The batches for which a folder has a file."""
     return sorted(int(file.name) for file in folder.glob("*") if file.name.isascii() and file.name.isdigit())
 
 
@@ -85,7 +85,7 @@ def is_line(line: str) -> bool:
 
 
 def find_empty(checkpoint: Path) -> Path | None:
-    """A file of the sources or of the state that has nothing in it, which none has that was written whole."""
+    """An empty file of the sources or of the state. Files that were written completely are never empty."""
     files = (file for of in ("sources", "state") for file in sorted((checkpoint / of).rglob("*")))
     return next((file for file in files if file.is_file() and not file.name.startswith(".") and is_empty(file)), None)
 

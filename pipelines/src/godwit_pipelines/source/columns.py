@@ -23,9 +23,9 @@ from ..schemas import SCHEMAS
 FAULT = "fault"
 """Null for an intact row, else the fault."""
 FAULT_NEXT = "fault_next"
-"""Null for one row; else the offset after the last of those that are lost, which this row stands for."""
+"""Null for one row; otherwise the offset after the last of the lost rows that this row represents."""
 FAULT_BYTES = "fault_bytes"
-"""Null where it is not known; else how many bytes of the file stand in place of the lost rows."""
+"""Null if unknown; otherwise the number of bytes of the file in place of the lost rows."""
 _ARROW: dict[type[DataType], pa.DataType] = {
     StringType: pa.string(),
     BinaryType: pa.binary(),

@@ -1,9 +1,10 @@
-"""A stream that is read no further than others have landed.
+"""Reads a stream only as far as the streams that it follows have landed.
 
-A row of `deliveries` is judged by rows of `access` and `runs` that its node wrote before it, and each stream lands by a query of its own:
-whoever reads the tables between two commits would meet rows without those that they stand on. So a stream that follows others notes how far
-it could be read, and after that how far the others reach; it is read up to there once their queries have come as far, by their checkpoints.
-Invariant: what a row stands on has landed when the row lands. A node writes `access` before `deliveries`.
+A row of `deliveries` is judged by rows of `access` and `runs` that its node wrote before it. Each stream lands with a
+query of its own, so between two commits the tables could have rows without those that they depend on. Therefore a stream
+that follows others records its own end, and then the ends of the others; it is read up to its end once the checkpoints of
+their queries have reached theirs. Invariant: when a row lands, the rows that it depends on have landed. A node writes
+`access` before `deliveries`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ from .runs import Runs
 
 @dataclass(frozen=True)
 class Query:
-    """What lands a stream that another one follows: its checkpoint, and what had landed, by node and run, as long as that holds no
-    batch.
-    """
+    """The query that lands a followed stream: its checkpoint, and the landed offsets by node and run, until it has a new batch."""
 
     stream: str
     checkpoint: str
@@ -55,7 +54,7 @@ class Following:
         self.reached: dict[str, int] = {}
 
     def reach(self, ends: Mapping[str, int]) -> dict[str, int]:
-        """How far each node may be read, whose rows reach up to `ends`: seen before this is asked."""
+        """How far each node may be read. `ends` are the ends of its rows, read before this call."""
         nexts, reached = self._look(), {query.stream: query.find_reached() for query, _ in self.followed}
         for node, end in ends.items():
             note = self.notes.get(node)
@@ -82,7 +81,7 @@ def _has_landed(note: _Note, reached: Mapping[str, Mapping[str, int]]) -> bool:
 
 
 def to_option(queries: list[Query]) -> str:
-    """As the source's option `follows`."""
+    """The value of the source's option `follows`."""
     return json.dumps([[query.stream, query.checkpoint, query.starts] for query in queries])
 
 

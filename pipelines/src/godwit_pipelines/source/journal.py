@@ -346,4 +346,4 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition, self.options, self.reading)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: what a query has read is in its checkpoint, and the journal's retention asks nobody."""
+        """Nothing: a query's checkpoint records what it has read, and the journal's retention does not depend on it."""

@@ -1,9 +1,9 @@
 """Messages from Kafka with the columns of the journal's stream `messages`, so that every job reads them as it reads a node's.
 
-A subject `/topic/k/e/y` is the topic `topic` with the key `k/e/y`; a message's position is its offset. What Kafka has no place for
-comes from headers, `godwit-` and the column's name; a header that is not there leaves what a plain producer means. `node` is the topic
-and partition, `run` the topic's id, within which offsets are unique: those of a topic that is made again begin again. There is no checksum
-of ours: Kafka has its own. Pure but for reading.
+A subject `/topic/k/e/y` is the topic `topic` with the key `k/e/y`; a message's position is its offset. Columns that Kafka
+does not have come from headers, named `godwit-` and the column; a missing header means the default of a plain producer.
+`node` is the topic and partition, `run` the topic's id, within which offsets are unique: a recreated topic starts again
+at offset 0. There is no checksum, because Kafka has its own. Pure, except for reading.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def kafka_messages(
 
 
 def from_records(records: DataFrame, topics: Mapping[str, str] | None = None) -> DataFrame:
-    """Kafka's records as messages, which bear their topic's id. Anybody may produce to a topic: a record that makes no message is one with
-    a fault.
+    """Kafka's records as messages with their topic's id. Anybody may produce to a topic: a record that is not a valid
+    message becomes a row with a fault.
     """
     pairs = [F.lit(each) for pair in (topics or {"": ""}).items() for each in pair]
     ids = F.create_map(*pairs)
@@ -80,7 +80,7 @@ def from_records(records: DataFrame, topics: Mapping[str, str] | None = None) ->
 
 
 def find_fault(subject: Column) -> Column:
-    """Null for a record that makes a message; else which part of it does not."""
+    """Null for a valid record; otherwise the part of it that is not valid."""
     fault = F.when(~is_subject(subject), "subject: topic and key do not form a valid subject")
     for name in _NUMBERS:
         fault = fault.when(
@@ -108,7 +108,7 @@ def number(name: str) -> Column:
 
 
 def text(name: str) -> Column:
-    """A header that is text, whatever bytes it has."""
+    """A header as text, with any bytes."""
     return F.make_valid_utf8(header(name))
 
 

@@ -1,6 +1,6 @@
-"""Identifies a topic of Kafka independently of its name: a topic that was removed and made again has another id.
+"""Identifies a topic of Kafka independently of its name: a recreated topic has another id.
 
-Owns asking the brokers. The id is the column `run` of each record, as a journal's rows bear the run that wrote them.
+Owns the requests to the brokers. The id is the column `run` of each record, like the run of a journal's rows.
 """
 
 from __future__ import annotations

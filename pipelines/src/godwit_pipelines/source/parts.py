@@ -213,7 +213,7 @@ def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next
 
 
 def find_node_beside(folder: Path) -> str:
-    """The node of a stream's folder as the other streams of its journal name it; empty where none does."""
+    """The node of a stream's folder, as the other streams of its journal name it; empty if none does."""
     for stream in ("runs", *SCHEMAS):
         beside = StreamFolder(folder.parent / stream, stream)
         if beside.folder == folder or not beside.folder.is_dir():

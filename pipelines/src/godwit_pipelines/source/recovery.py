@@ -1,8 +1,8 @@
 """The rows of an open segment that a node would recover: journal/src/decode/scan.rs, in Python.
 
-Owns one rule. A batch counts when its frame is whole and its rows have offsets at or after the ones before it. Offsets come from rows.
-Bytes that are not a sound frame are damage only when a sound frame stands behind them and a second look agrees; until then they are a
-tail that is still being written, and nobody reads it. Reading the rows themselves is left to rows.py.
+Owns one rule. A batch counts when its frame is whole and its rows have offsets at or after the ones before it. Offsets
+come from rows. Bytes that are not a valid frame count as damage only if a valid frame follows them and a second read
+agrees; until then they are an unfinished write, and are not read. Reading the rows themselves is left to rows.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
 
 class File:
-    """The bytes of a segment as they are at each look; nothing of it is remembered, for a node may be writing."""
+    """The bytes of a segment at each read; nothing is cached, because a node may be writing."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -81,7 +81,7 @@ class File:
         return None
 
     def count_tail(self, at: int) -> int:
-        """Bytes from here up to the last one that is not zero; zeros at the end are room that nothing was written to."""
+        """Bytes from here up to the last one that is not zero; zeros at the end are preallocated space."""
         end = at
         for begin, chunk in self._written(at):
             written = len(chunk.rstrip(b"\0"))
@@ -103,7 +103,9 @@ class File:
 
 
 def read_head(file: File, ours: pa.Schema, *, is_sealed: bool = False) -> tuple[pa.Schema, int]:
-    """The schema that a segment begins with, and where its batches begin. Ours replaces a damaged one: the checksums decide."""
+    """The schema at the beginning of a segment, and where its batches begin. The current schema replaces a damaged one: the
+    checksums decide.
+    """
     begin = len(_MAGIC) if is_sealed else 0
     frame = file.find(begin)
     if frame is None:
@@ -125,8 +127,8 @@ def fits(written: pa.Schema, ours: pa.Schema) -> bool:
 
 
 def find_misfit(written: pa.Schema, ours: pa.Schema) -> str:
-    """Describes why a schema is not one of our stream. A newer writer has columns that we do not know; an older one lacks
-    columns that may be null. A schema of which both is true has a damaged name: a column that is there would be read as nulls.
+    """Why a schema is not one of this stream. A newer writer has unknown columns; an older one lacks columns that may be
+    null. A schema with both has a damaged name: an existing column would be read as nulls.
     """
     lacking: list[str] = []
     for field in ours:
@@ -140,14 +142,14 @@ def find_misfit(written: pa.Schema, ours: pa.Schema) -> str:
 
 
 def is_as(written: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether it is of that type. What a list calls its elements, and whether they may be null, is the writer's own affair."""
+    """Whether it is of that type. The name of a list's elements, and whether they may be null, do not matter."""
     if pa.types.is_list(written) and pa.types.is_list(wanted):
         return bool(written.value_type.equals(wanted.value_type))
     return bool(written.equals(wanted))
 
 
 def decode(frame: Frame, schema: pa.Schema) -> pa.RecordBatch | None:
-    """The batch of a frame; None where its bytes do not make one."""
+    """The batch of a frame; None if its bytes are not a valid batch."""
     if frame.is_schema:
         return None
     try:
@@ -159,7 +161,7 @@ def decode(frame: Frame, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def recounted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its nulls recounted. A count is part of no row, so a wrong one damages none; checksums decide."""
+    """The batch with its nulls counted again. A count belongs to no row, so a wrong one damages no row; checksums decide."""
     for index, column in enumerate(batch.columns):
         counted = _recounted(column)
         if counted is not column:
@@ -168,7 +170,7 @@ def recounted(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _recounted(column: pa.Array) -> pa.Array:
-    """The column with the nulls of its bitmap. A count without a bitmap makes Arrow read one of no bytes: past its end."""
+    """The column with the nulls of its bitmap. With a count and without a bitmap, Arrow would read past the end of an empty one."""
     buffers = column.buffers()[: column.type.num_buffers]
     elements = column.values if pa.types.is_list(column.type) else None
     counted_elements = None if elements is None else _recounted(elements)
@@ -181,7 +183,7 @@ def _recounted(column: pa.Array) -> pa.Array:
 
 
 def sound_rows(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """The rows that have their checksum."""
+    """The rows whose checksum is right."""
     try:
         batch.validate(full=True)
         return np.flatnonzero(checksums(batch) == batch.column(CHECKSUM).to_numpy(zero_copy_only=False))
@@ -202,8 +204,8 @@ def find_offset(batch: pa.RecordBatch, expected: int) -> int | None:
 
 
 def may_be_torn(journal: Path) -> bool:
-    """Whether a power cut may have taken part of what was written last: journal/src/boot.rs, in Python. Not where the
-    machine is still running; of a journal of another machine nobody knows.
+    """Whether a power cut may have lost a part of the last writes: journal/src/boot.rs, in Python. False while the machine
+    is still running; unknown for a journal of another machine.
     """
     try:
         return (journal / "boot").read_bytes() != _BOOT.read_bytes()
@@ -212,8 +214,8 @@ def may_be_torn(journal: Path) -> bool:
 
 
 def scan(file: File, schema: pa.Schema, at: int, expected: int, *, is_torn: bool = False) -> list[Batch]:
-    """The batches that count from a frame's first byte on; of the last one the rows up to the last sound row. Where `is_torn`, a last
-    batch that is not sound as a whole was never on the disk as a whole.
+    """The valid batches from a frame's first byte on; of the last one the rows up to the last intact row. If `is_torn`, a
+    last batch that is not completely intact was never completely on the disk.
     """
     found: list[Batch] = []
     doubtful: int | None = None
@@ -245,7 +247,7 @@ def scan(file: File, schema: pa.Schema, at: int, expected: int, *, is_torn: bool
 
 
 def _without_unsound_end(found: Batch, batch: pa.RecordBatch) -> list[Batch]:
-    """The last batch without the rows after its last sound one: no sound frame stands behind them yet."""
+    """The last batch without the rows after its last intact one: no valid frame follows them yet."""
     sound = sound_rows(batch)
     rows = int(sound[-1]) + 1 if len(sound) else 0
     return [found._replace(rows=rows, is_whole=rows == batch.num_rows)] if rows else []

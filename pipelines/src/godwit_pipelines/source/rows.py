@@ -1,9 +1,9 @@
 """The rows of a range of offsets of one segment, as Arrow record batches, each row checked.
 
-Owns reading and judging rows. A row that is damaged comes out with its offset and a `fault`; offsets that cannot be read come out as
-one such row for each extent of them (lost.py). Invariant: every offset that was asked for, and that the
-manifest does not call a hole and the part does not leave out, comes out once; where the part may lose rows and their
-file is gone, none.
+Owns reading and judging rows. A damaged row is returned with its offset and a `fault`; offsets that cannot be read are
+returned as one such row for each extent (lost.py). Invariant: every requested offset is returned once, except those that
+the manifest lists as missing and those that the part leaves out. If the part may lose rows and their file was deleted,
+none is returned.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Part:
     segment_next: int
     holes: tuple[tuple[int, int], ...] = ()
     time: int = 0
-    """A time in the segment, for rows whose own is lost."""
+    """A time in the segment, for rows whose own time is lost."""
     ranges: tuple[tuple[int, int, int], ...] = ()
     """For an open segment: the first byte of each batch, its first offset, and how many of its rows count."""
     lost: tuple[Lost, ...] = ()
     """For an open segment: offsets that no sound frame has, and the bytes in their place. They may reach beyond the part."""
     left_out: tuple[tuple[int, int], ...] = ()
-    """Offsets that nobody is to be given."""
+    """Offsets that must not be returned."""
     runs: tuple[tuple[str, int, int], ...] = ()
-    """The runs of its rows, each with its first offset and the one after its last, for rows whose own account is damaged, and so that
-    rows of others are not taken for them.
+    """The runs of its rows, each with its first offset and the one after its last: for rows whose own run is damaged, and to
+    detect rows of other runs.
     """
     last_rows: tuple[tuple[int, int], ...] = ()
     """Offsets of rows, with the checksum that each had when the part was planned."""
@@ -64,12 +64,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Reading:
-    """Which rows and columns to read."""
+    """The rows and columns to read."""
 
     schema: pa.Schema
-    """The stream's columns, in the order in which their checksum is taken."""
+    """The stream's columns, in the order of the checksum."""
     wanted: pa.Schema
-    """The columns that are wanted, as Spark expects them."""
+    """The requested columns, in the order that Spark expects."""
     verify: bool = True
 
 
@@ -83,7 +83,7 @@ def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
 
 
 def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
-    """The rows of a segment that is there: raises JournalMissing where it is not any more."""
+    """The rows of an existing segment; raises JournalMissing if it was deleted meanwhile."""
     due = offsets_of(part.first, part.next, part.holes)
     has_come = np.zeros(len(due), np.bool_)
     for raw in gather(read_raw(part, reading.schema)):
@@ -110,7 +110,7 @@ def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
 def missing_rows(
     part: Part, reading: Reading, offsets: Offsets, known: Sequence[Lost], why: str, size: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """A row for each extent of the offsets, or of what is known to be lost, that begins in the part."""
+    """A row for each extent of offsets, or of known lost rows, that begins in the part."""
     found = list(belonging(offsets, known, part.left_out, part.first, part.next))
     if len(found) == 1 and found[0].next - found[0].first == len(offsets):
         found = [found[0]._replace(bytes=found[0].bytes or size)]
@@ -130,7 +130,7 @@ def are_wanted(offsets: Offsets, part: Part) -> np.ndarray[Any, np.dtype[np.bool
 
 
 def offsets_of(first: int, next: int, holes: tuple[tuple[int, int], ...]) -> Offsets:
-    """The offsets of a range that rows are due for."""
+    """The offsets of a range for which rows must be returned."""
     offsets = np.arange(first, next, dtype=np.int64)
     for start, end in holes:
         offsets = offsets[(offsets < start) | (offsets >= end)]
@@ -138,7 +138,7 @@ def offsets_of(first: int, next: int, holes: tuple[tuple[int, int], ...]) -> Off
 
 
 class Raw(NamedTuple):
-    """Offsets, and their rows or why they cannot be read; then the bytes of the file in their place, where that is known."""
+    """Offsets, and their rows or the reason why they cannot be read; then the bytes in their place, if known."""
 
     offsets: Offsets
     batch: pa.RecordBatch | None
@@ -147,7 +147,7 @@ class Raw(NamedTuple):
 
 
 def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
-    """The segment's batches as they are in the file, from the one that holds the first offset on."""
+    """The segment's batches as in the file, from the one with the first offset on."""
     path = Path(part.folder, part.file)
     if not part.is_open:
         yield from _read_sealed(path, part, schema)
@@ -189,7 +189,7 @@ def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
 
 
 def _batches_of_file(path: Path, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The batches as the file's footer lists them. They lie in the mapped file until their rows are read."""
+    """The batches in the file's footer. They stay in the mapped file until their rows are read."""
     with pa.memory_map(str(path)) as mapped:
         reader = pa.ipc.open_file(mapped)
         _check_schema(reader.schema, schema)
@@ -197,7 +197,7 @@ def _batches_of_file(path: Path, schema: pa.Schema) -> list[pa.RecordBatch]:
 
 
 def _scan_sealed(path: Path, part: Part, schema: pa.Schema, due: Offsets, why: str) -> Iterator[Raw]:
-    """The rows that a node would recover from a damaged sealed segment: its frames are those of an open one."""
+    """The rows that a node would recover from a damaged sealed segment; its frames are like those of an open one."""
     with path.open("rb") as opened:
         file = File(opened.fileno())
         written, begin = read_head(file, schema, is_sealed=True)
@@ -242,13 +242,13 @@ def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
 
 
 def _check_schema(written: pa.Schema, wanted: pa.Schema) -> None:
-    """A segment may be of a newer writer, or of an older one: raises ValueError where it is of neither."""
+    """A segment may be written by a newer or an older version; raises ValueError for any other schema."""
     if misfit := find_misfit(written, wanted):
         raise ValueError(misfit)
 
 
 def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:
-    """A batch whose inner lengths and texts are sound: else reading it could go outside of it."""
+    """A batch whose inner lengths and texts are valid; otherwise reading it could access memory outside of it."""
     try:
         batch.validate(full=True)
     except pa.ArrowException as error:
@@ -257,7 +257,7 @@ def _checked(offsets: Offsets, batch: pa.RecordBatch) -> Raw:
 
 
 def gather(raws: Iterator[Raw]) -> Iterator[Raw]:
-    """Small batches, as a journal under little load has them, put together."""
+    """Combine small batches, as a journal under low load has them."""
     held: list[pa.RecordBatch] = []
     offsets: list[Offsets] = []
     rows = size = 0
@@ -284,14 +284,14 @@ def gather(raws: Iterator[Raw]) -> Iterator[Raw]:
 
 
 def cut(batch: pa.RecordBatch, offsets: Offsets) -> Iterator[tuple[pa.RecordBatch, Offsets]]:
-    """Large batches in pieces that fit into memory many times over."""
+    """Split large batches into pieces that are small compared to the memory."""
     rows = max(1, min(_ROWS, int(batch.num_rows * _BYTES / max(1, batch.nbytes))))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows), offsets[start : start + rows]
 
 
 def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading) -> pa.RecordBatch:
-    """The rows with their fault. A row's own account of its offset is a field like the others: it may be damaged."""
+    """The rows with their fault. A row's offset is a field like others, and may be damaged."""
     rows = batch.num_rows
     given = batch.column("journal_offset").to_numpy(zero_copy_only=False)
     faults: list[str | None] | None = None
@@ -317,7 +317,7 @@ def judge(batch: pa.RecordBatch, offsets: Offsets, part: Part, reading: Reading)
 
 
 def sound_times(batch: pa.RecordBatch, wrong: np.ndarray[Any, np.dtype[np.bool_]], part: Part) -> pa.Array:
-    """The times, those of damaged rows replaced by one nearby: a row is laid out by its day, and a day must be one."""
+    """The times. Those of damaged rows are replaced by one nearby, because rows are partitioned by their day."""
     times = batch.column("time").view(pa.int64()).to_numpy(zero_copy_only=False).copy()
     sound = np.flatnonzero(~wrong)
     times[wrong] = times[sound[0]] if len(sound) else part.time
@@ -335,7 +335,7 @@ def known_runs(
 
 
 def runs_at(part: Part, offsets: Offsets) -> list[str]:
-    """The run of each offset; empty where the part does not know it."""
+    """The run of each offset; empty if the part does not know it."""
     begins = [first for _, first, _ in part.runs]
     index = np.searchsorted(begins, offsets, side="right") - 1
     return [
@@ -345,7 +345,7 @@ def runs_at(part: Part, offsets: Offsets) -> list[str]:
 
 
 def finish(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
-    """The rows with the wanted columns."""
+    """The rows with the requested columns."""
     columns = [batch.column(field.name) for field in reading.wanted]
     kept = [
         column if column.type.equals(field.type) else column.cast(field.type)

@@ -62,7 +62,7 @@ class OpenSegment:
     bound: int | None = None
     """The offset at which the next file begins. Offsets missing before it were lost, or skipped after a power cut."""
     tail_bytes: int = 0
-    """Bytes behind the last batch that nobody can read yet."""
+    """Bytes after the last batch that cannot be read yet."""
     inode: int = 0
     """Which file of that name it is."""
     written_us: int = 0
@@ -173,7 +173,7 @@ class StreamFolder:
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes of the open segment, behind its rows, that nobody can read yet."""
+        """Bytes of the open segment, after its rows, that cannot be read yet."""
         return sum(segment.tail_bytes for segment in self.open[-1:])
 
     def look(self) -> None:
@@ -309,7 +309,7 @@ def tells_of(path: Path) -> bool:
 
 
 def holes_of(path: Path) -> tuple[tuple[int, int], ...]:
-    """The offsets that a sealed segment lacks, as the manifest beside it says."""
+    """The offsets that a sealed segment lacks, as its manifest lists them."""
     try:
         table = json.loads((path.parent / MANIFEST).read_bytes())
         return next((_segment(entry).holes for entry in table["segments"] if entry["file"] == path.name), ())

@@ -1,8 +1,8 @@
-"""A stream of the journals as the ranges that its tasks read, and their rows again where they are written.
+"""A stream of the journals as the ranges that its tasks read, and the rows of these ranges.
 
-Whoever writes rows as they were read has no need of Java in between: what goes through Spark is a row for each task, and the task that
-writes reads the journal itself. Owns how a range is put into such a row. Invariant: the rows are those that the source
-would have yielded, damaged ones with their fault.
+Rows that are written unchanged need not pass through Java: Spark moves one row for each task, and the writing task reads
+the journal itself. Owns the form of a range in such a row. Invariant: the rows are those that the source would have
+returned, damaged ones with their fault.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def describe_task(part: Part) -> pa.RecordBatch:
 def read_tasks(
     batches: Iterator[pa.RecordBatch], stream: str, ranges: list[tuple[str, str, int, int]], *, verify: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the ranges, as the source gives them. Which these are is added to `ranges`: node, run, first offset and the one after
-    the last, but for what may be lost between two attempts.
+    """The rows of the ranges, as the source returns them. Their node, run, first offset and the offset after the last are
+    added to `ranges`, except for rows that may be lost between two attempts.
     """
     reading = Reading(stream_schema(stream), to_arrow_schema(stream_columns(stream), timezone="UTC"), verify)
     for batch in batches:

@@ -52,7 +52,7 @@ def _words(table: Table) -> str:
 
 
 def _sources(table: Table) -> list[str]:
-    """What its job makes it from; of a journal's stream landed row for row, that stream."""
+    """The tables from which its job makes it; for a landed stream of the journal, that stream."""
     reads = JOBS[table.job].reads
     own = table.name.replace("bronze.", "journal.")
     if own != table.name and own in reads:

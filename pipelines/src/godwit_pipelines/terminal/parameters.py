@@ -1,4 +1,4 @@
-"""What options of the command line hold, by the same rules as settings: paths of this machine, and numbers as JSON writes them."""
+"""The types of command-line options, with the same rules as settings: paths of this machine, and numbers in the form of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers: one for each broker that can be judged, behind one interface. The same checkers judge them all."""
+"""Drivers, one for each broker that can be verified, with one interface. The same checkers judge all of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ OTHERS: dict[str, Callable[[], Broker]] = {
     "nchan": NchanBroker,
     "centrifugo": CentrifugoBroker,
 }
-"""Name → driver of every broker beside Godwit."""
+"""Name → driver of every broker except Godwit."""
 
 __all__ = ["OTHERS", "Broker", "BrokerMissing", "GodwitBroker"]

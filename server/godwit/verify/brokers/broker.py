@@ -1,7 +1,7 @@
-"""What a run asks of any broker: to be started and stopped, to name its guarantees, and to create publishers and subscribers.
+"""The interface of a broker in a run: start and stop, its guarantees, and its publishers and subscribers.
 
-A broker that has no positions is judged by the publisher's own numbers: each subject has one publisher, so the n-th publish of a
-subject is its position 1.n. What it does not guarantee is left out of its rules, its notes give the reason, and it is not judged.
+A broker without positions is judged by the publishers' numbers: each subject has one publisher, so the n-th publish of a
+subject has the position 1.n. Guarantees that a broker does not give are not judged; its notes give the reason.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ FIRST_EPOCH = 1
 
 
 class BrokerMissing(GodwitError):
-    """The broker, or a library to speak with it, is not installed here."""
+    """The broker, or a library for it, is not installed on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriberSetup:
-    """What one subscriber of a run is built from."""
+    """The parameters of one subscriber of a run."""
 
     mine: SubscriberPlan
     port: int
@@ -47,7 +47,7 @@ class SubscriberSetup:
 
 
 class Subscriber(Protocol):
-    """What a run asks of every kind of subscriber."""
+    """The interface of every kind of subscriber."""
 
     mine: SubscriberPlan
     checker: Checker
@@ -59,7 +59,7 @@ class Subscriber(Protocol):
 
 
 class Publishing(Protocol):
-    """A publisher: it runs until `stop` is set, then waits for its last answers."""
+    """A publisher: it runs until `stop` is set, then waits for its last acknowledgements."""
 
     stop: asyncio.Event
 
@@ -73,10 +73,10 @@ class Broker(Protocol):
     kinds: frozenset[Kind]
     notes: list[str]
     node: Node | None
-    """What can be killed, frozen and measured; None for one that runs elsewhere."""
+    """The process that can be killed, frozen and measured; None if the broker runs elsewhere."""
     address: tuple[str, int]
     needs_everybody_first: bool
-    """Nothing is published before every subscriber is there: whoever comes later is owed nothing."""
+    """Publishing starts after every subscriber has joined, because a later one is not owed earlier messages."""
 
     async def start(self, directory: Path) -> None: ...
     async def stop(self) -> None: ...
@@ -86,7 +86,7 @@ class Broker(Protocol):
 
 
 class Program:
-    """What the drivers of programs share: one process on a free port of loopback, which ends with this one."""
+    """The common part of the drivers of programs: one process on a free port of loopback, which ends with this one."""
 
     needs_everybody_first = True
     node: Node | None = None
@@ -113,14 +113,14 @@ class Program:
 
 
 class Numbered:
-    """Turns contents of a broker without positions into messages with them, for one checker."""
+    """Converts contents of a broker without positions to messages with positions, for one checker."""
 
     def __init__(self, setup: SubscriberSetup) -> None:
         self._setup = setup
         self.has_joined = asyncio.Event()
 
     def joined(self) -> None:
-        """It is subscribed; what is published from now on is owed to it."""
+        """The subscription is confirmed; messages published from now on are owed to it."""
         setup = self._setup
         setup.trace.up(setup.clock())
         if self.has_joined.is_set():
@@ -137,7 +137,7 @@ class Numbered:
         self._setup.checker.lost(self._setup.clock(), reason)
 
     def take(self, content: bytes) -> None:
-        """A message came; its content says which it is."""
+        """Process a received message; its content identifies it."""
         setup, expected = self._setup, self._setup.checker.context.expected
         identity = read_identity(content)
         subject = subject_of(expected, identity)
@@ -146,13 +146,13 @@ class Numbered:
 
 
 def subject_of(expected: ExpectedHistory, identity: Identity | None) -> str:
-    """Publisher n has the n-th subject for itself."""
+    """The subject of publisher n, which no other publisher uses."""
     subjects = list(expected.styles)
     return subjects[identity.publisher - 1] if identity and 1 <= identity.publisher <= len(subjects) else "/unknown"
 
 
 class SubjectPublisher:
-    """Publishes at the plan's pace, each subject under a number of its own; `send` returns when the broker has acknowledged."""
+    """Publishes at the plan's pace, with consecutive numbers on each subject; `send` returns when the broker has acknowledged."""
 
     def __init__(self, plan: Plan, context: CheckContext, clock: Clock) -> None:
         self.stop = asyncio.Event()
@@ -189,11 +189,11 @@ class SubjectPublisher:
         """Connect."""
 
     async def send(self, subject: str, content: bytes) -> bool:
-        """Publish; whether it was acknowledged. Calls begin in the order of their numbers."""
+        """Publish; returns whether it was acknowledged. Calls begin in the order of their numbers."""
         raise AssertionError(f"{type(self).__name__} publishes nothing: {subject}, {len(content)} bytes")
 
     async def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
 
 
 def find_port() -> int:
@@ -205,7 +205,7 @@ def find_port() -> int:
 
 
 async def wait_for_port(address: tuple[str, int], process: asyncio.subprocess.Process) -> None:
-    """Until it accepts. Raises BrokerMissing when it ends instead."""
+    """Wait until the port accepts. Raises BrokerMissing if the process ends before."""
     async with asyncio.timeout(20):
         while True:
             with contextlib.suppress(OSError):

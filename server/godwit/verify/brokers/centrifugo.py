@@ -1,9 +1,9 @@
 """Centrifugo: WebSocket subscribers that recover by offset and epoch, from a history in its memory.
 
-A subscriber whose place the history no longer holds is told so (`recovered: false`), which is a gap told; what it then missed is
-judged by that. Channels have no wildcards. Contents go as base64 in JSON, since its JSON protocol carries nothing else byte for
-byte. Needs the program `centrifugo`, version 6, on the path. It follows Centrifugo's documents, and is tested against a server of
-values that does; it has not been held against the program itself.
+If the history no longer has a subscriber's position, the subscriber receives `recovered: false`, which counts as a
+reported gap. Channels have no wildcards. Contents are base64 in JSON, because its JSON protocol does not carry bytes
+unchanged. Needs the program `centrifugo`, version 6, on the path. It follows Centrifugo's documentation and is tested
+with a simulated server, not with the program itself.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CentrifugoBroker(Program):
 
 
 class CentrifugoSubscriber(WebsocketSubscriber):
-    """Subscribes one channel; comes back with the epoch and offset it had."""
+    """Subscribes to one channel; reconnects with its last epoch and offset."""
 
     path = "/connection/websocket"
     _place: tuple[str, int] | None = None  # epoch and offset
@@ -121,7 +121,7 @@ class CentrifugoPublisher(PostPublisher):
 
 
 def settings_at(port: int) -> dict[str, Any]:
-    """As it comes, but open to everybody on loopback and with a history to recover from."""
+    """The default settings, with access for everybody on loopback and a history for recovery."""
     return {
         "http_server": {"address": "127.0.0.1", "port": port},
         "http_api": {"insecure": True},

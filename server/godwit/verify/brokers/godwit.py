@@ -1,4 +1,4 @@
-"""Godwit under its own proof: a node that is started here, or one at an address."""
+"""Godwit: a node that is started here, or one at an address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .broker import Publishing, Subscriber, SubscriberSetup
 
 
 def read_place(url: str) -> tuple[str, int]:
-    """HOST and PORT of a node's address, as clients write it or bare; raises ConfigInvalid."""
+    """HOST and PORT of a node's address, as a URL or as HOST:PORT; raises ConfigInvalid."""
     try:
         parts = urlsplit(url if "://" in url else f"ws://{url}")
         host, port = parts.hostname, parts.port
@@ -32,7 +32,7 @@ def read_place(url: str) -> tuple[str, int]:
 
 
 class GodwitBroker:
-    """`url` is of a node that runs; without it one is started, by `command` if that is given."""
+    """`url` is the address of a running node; without it a node is started, by `command` if that is given."""
 
     name = "godwit"
     needs_everybody_first = False

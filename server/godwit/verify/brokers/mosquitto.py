@@ -1,7 +1,8 @@
-"""Mosquitto, QoS 1 with sessions that outlive their connections: what MQTT offers to one who wants every message.
+"""Mosquitto, QoS 1 with persistent sessions: MQTT's way to receive every message.
 
-It runs as it comes (`max_queued_messages` is its default of 1,000). QoS 1 may repeat, so repeats are not judged; it has no gaps to tell,
-so whatever is dropped is dropped in silence, which is judged. Needs the Debian package mosquitto and Python's paho-mqtt.
+It runs with its default settings (`max_queued_messages` is 1,000). QoS 1 may repeat messages, so duplicates are not
+judged. It cannot report gaps, so every dropped message is a violation. Needs the Debian package mosquitto and Python's
+paho-mqtt.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class MosquittoBroker(Program):
 
 
 class MqttSubscriber(Reading[threading.Event]):
-    """A client with a session of its own; the library comes back by itself."""
+    """A client with a session of its own; the library reconnects."""
 
     def __init__(self, setup: SubscriberSetup, paho: Any) -> None:
         super().__init__(threading.Event())
@@ -99,7 +100,7 @@ class MqttSubscriber(Reading[threading.Event]):
 
 
 class MqttPublisher(SubjectPublisher):
-    """Publishes with QoS 1 straight to the broker: nothing is done to its connection."""
+    """Publishes with QoS 1, connected directly to the broker without faults."""
 
     def __init__(self, plan: Plan, context: CheckContext, clock: Clock, address: tuple[str, int], paho: Any) -> None:
         super().__init__(plan, context, clock)
@@ -132,7 +133,7 @@ class MqttPublisher(SubjectPublisher):
 
 
 def _write_settings(directory: Path, port: int) -> Path:
-    """As it comes, but for its port; the directory may be entered by the user it changes to."""
+    """Write the default settings with this port; the user that the broker changes to can enter the directory."""
     directory.chmod(0o755)
     file = directory / "mosquitto.conf"
     file.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_type error\n")
@@ -140,6 +141,6 @@ def _write_settings(directory: Path, port: int) -> Path:
 
 
 def topic_of(selector: str) -> str:
-    """A subject or pattern as MQTT writes it."""
+    """The MQTT topic or filter of a subject or pattern."""
     words = {"*": "+", "**": "#"}
     return "/".join(words.get(segment, segment) for segment in selector.strip("/").split("/"))

@@ -1,5 +1,5 @@
-"""nats-server with JetStream: streams in memory, and one ordered consumer for each subscriber, its own answer to "every message, once,
-in order". A stalled reader is a slow consumer, which the server cuts off and the library begins anew.
+"""nats-server with JetStream: streams in memory, and an ordered consumer for each subscriber, which NATS offers for every
+message, once, in order. A stalled reader is a slow consumer, which the server cuts off and the library begins anew.
 
 It has sequences but no gaps to tell: when its stream has moved on, nothing says so, which is judged. Needs the Debian package
 nats-server and Python's nats-py.
@@ -55,7 +55,7 @@ class NatsBroker(Program):
 
 
 class NatsSubscriber(Reading[asyncio.Event]):
-    """An ordered consumer; the library comes back, and begins a new consumer where the last one stood."""
+    """An ordered consumer. The library reconnects and creates a new consumer at the position of the last one."""
 
     def __init__(self, setup: SubscriberSetup, nats: Any) -> None:
         super().__init__(asyncio.Event())
@@ -71,7 +71,7 @@ class NatsSubscriber(Reading[asyncio.Event]):
             self._numbered.joined()
 
         async def failed(*_: object) -> None:
-            """The library says more than once what `lost` says."""
+            """The library reports the same error more than once; `lost` counts the first."""
 
         async def took(message: Any) -> None:
             await self._may_read.wait()
@@ -119,5 +119,5 @@ class NatsPublisher(SubjectPublisher):
 
 
 def subject_as_nats(selector: str) -> str:
-    """A subject or pattern as NATS writes it."""
+    """The NATS subject of a subject or pattern."""
     return ".".join(">" if segment == "**" else segment for segment in selector.strip("/").split("/"))

@@ -1,7 +1,8 @@
-"""nchan in nginx: WebSocket subscribers that come back with the id of the last message they had.
+"""nchan in nginx: WebSocket subscribers that reconnect with the id of their last message.
 
-Channels keep their last messages, so a subscriber in time misses nothing; one that comes too late is given what is left and told nothing,
-which is judged. It has no wildcards. Needs the Debian packages nginx and libnginx-mod-nchan.
+Channels keep their last messages, so a subscriber that reconnects in time misses nothing. One that reconnects too late
+receives the remaining messages without a report, which is a violation. It has no wildcards. Needs the Debian packages
+nginx and libnginx-mod-nchan.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class NchanBroker(Program):
 
 
 class NchanSubscriber(WebsocketSubscriber):
-    """Each message says its id, and a returning subscriber says the last it had."""
+    """Each message has an id, and a reconnecting subscriber sends the last one."""
 
     subprotocols = (Subprotocol("ws+meta.nchan"),)
     _last_id = ""
@@ -69,7 +70,7 @@ class NchanSubscriber(WebsocketSubscriber):
 
 
 class NchanPublisher(PostPublisher):
-    """Posts the content as it is."""
+    """Posts the content unchanged."""
 
     def __init__(self, plan: Plan, context: CheckContext, clock: Clock, address: tuple[str, int]) -> None:
         super().__init__(plan, context, clock)
@@ -80,7 +81,7 @@ class NchanPublisher(PostPublisher):
 
 
 def _write_settings(directory: Path, port: int) -> Path:
-    """As it comes, but for its port and what it keeps."""
+    """Write the default settings with this port and a message buffer."""
     directory.chmod(0o755)
     file = directory / "nginx.conf"
     file.write_text(

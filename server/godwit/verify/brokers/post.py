@@ -1,4 +1,4 @@
-"""A publisher that posts, for brokers that take publishes by HTTP: one request at a time on a subject, so that numbers and order agree."""
+"""A publisher over HTTP: one request at a time on a subject, so that the order of numbers is the order of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .broker import SubjectPublisher
 
 
 class PostPublisher(SubjectPublisher):
-    """A broker's own says what a request is, and whether its answer is an acknowledgement."""
+    """A subclass for a broker defines the request, and whether an answer is an acknowledgement."""
 
     def __init__(self, plan: Plan, context: CheckContext, clock: Clock) -> None:
         super().__init__(plan, context, clock)
@@ -36,14 +36,14 @@ class PostPublisher(SubjectPublisher):
             await self._session.close()
 
     def request(self, subject: str, content: bytes) -> tuple[str, dict[str, Any]]:
-        """Where it is posted, and the body as aiohttp takes it."""
+        """The URL, and the body in aiohttp's form."""
         raise AssertionError(f"{type(self).__name__} posts nothing: {subject}, {len(content)} bytes")
 
     async def is_acknowledged(self, answer: aiohttp.ClientResponse) -> bool:
-        """By the status alone, where a broker has nothing more to say."""
+        """Whether the status is a success; a subclass may check more."""
         return answer.status in (200, 201, 202)
 
 
 def channel_of(subject: str) -> str:
-    """A subject as the name of a channel, for brokers whose channels have no segments."""
+    """A channel name for a subject, for brokers whose channels have no segments."""
     return subject.strip("/").replace("/", "_")

@@ -1,7 +1,7 @@
-"""A subscriber by WebSocket, for brokers whose subscribers come back with the place they had: one connection after the other.
+"""A subscriber over WebSocket, for brokers whose subscribers resume at their position: one connection after the other.
 
-Owns the connection: that it is opened again, that one which answers no ping is given up, and that its checker hears when it went.
-What is said on it is each broker's own.
+Owns the connection: it reconnects, closes a connection without answers to pings, and reports losses to its checker. A
+subclass for each broker has the protocol.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BACK_OFF_S = 0.2
 
 
 class WebsocketSubscriber(Reading[asyncio.Event]):
-    """Run it as a task; cancel it to end. A broker's own says where to, and what is said there."""
+    """Run it as a task; cancel it to end. A subclass has the address and the protocol."""
 
     subprotocols: tuple[Subprotocol, ...] = ()
 
@@ -33,19 +33,19 @@ class WebsocketSubscriber(Reading[asyncio.Event]):
 
     @property
     def path(self) -> str:
-        """Where it connects this time, with its place if that goes into the path."""
+        """The path of the next connection, with the position if it belongs in the path."""
         raise AssertionError(f"{type(self).__name__} connects to nothing")
 
     async def greet(self, socket: ClientConnection) -> None:
-        """What it says first; where there is nothing to say it is subscribed by connecting."""
+        """The first message to send; without one, connecting subscribes."""
         self.joined()
 
     async def take(self, socket: ClientConnection, told: str | bytes) -> None:
-        """One message of the socket."""
+        """Process one message of the socket."""
         raise AssertionError(f"{type(self).__name__} takes nothing: {len(told)} characters")
 
     def joined(self) -> None:
-        """It is subscribed on this connection."""
+        """The subscription on this connection is confirmed."""
         self._is_joined = True
         self.numbered.joined()
 

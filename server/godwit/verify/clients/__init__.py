@@ -1,4 +1,4 @@
-"""Those who use Godwit in a run: publishers, subscribers that hear the wire, subscribers through the libraries.
-
-`raw` hears the node itself; `library` and `javascript` hear what a user of the client would; `publisher` writes the expected history.
+"""The clients of Godwit in a run: publishers, subscribers without a library, and subscribers with the libraries. `raw`
+speaks the protocol itself; `library` and `javascript` receive what a program with the client would; `publisher` writes
+the expected history.
 """

@@ -1,7 +1,7 @@
-"""A subscriber through the JavaScript client: a Node process of its own that tells what it is given as JSON lines.
+"""A subscriber through the JavaScript client: a Node.js process that writes everything it receives as JSON lines.
 
-The program is javascript.mjs beside this file; it loads the client from the working copy's `clients/javascript`, or as the installed
-package `godwit-client`. One that cannot run here is said so by name and left out.
+The program is javascript.mjs beside this file; it loads the client from the working copy's `clients/javascript`, or as
+the installed package `godwit-client`. If it cannot run here, it is reported by name and left out.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def find_client() -> str | None:
 
 
 class JavascriptSubscriber(Reading[asyncio.Event]):
-    """Run it as a task; cancel it to end. Stalled, its program takes nothing more of its subscription: pipes and buffers between here
-    and there hold more than a stall brings, so that not to read them would stop nobody.
+    """Run it as a task; cancel it to end. During a stall its program stops reading its subscription. To stop reading its
+    output would not be enough, because pipes and buffers hold more than a stall's messages.
     """
 
     def __init__(self, mine: SubscriberPlan, url: str, checker: Checker, trace: Trace, clock: Clock) -> None:

@@ -1,6 +1,7 @@
-"""Subscribers through the Python client, as a user's program would be: one that stays, and one that comes back from saved positions.
+"""Subscribers with the Python client, like a user's program: one that stays connected, and one that restarts from saved
+positions.
 
-Checks what the library yields to its user against the guarantees: here nothing may arrive twice.
+They check what the library yields: nothing may arrive twice.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ QUICK = Settings(
     frame_bytes_max=4 << 20,
 )
 ITEMS_PER_LIFE = 60
-"""So many items a saving one reads before its program ends and begins again."""
+"""How many items a saving subscriber reads before its program ends and starts again."""
 
 
 class ClientSubscriber(Reading[asyncio.Event]):
@@ -43,7 +44,7 @@ class ClientSubscriber(Reading[asyncio.Event]):
         self._items_per_life = ITEMS_PER_LIFE if mine.kind is Kind.SAVED else None
 
     def go_at_full_speed(self) -> None:
-        """And in one life: what is left may be a whole journal."""
+        """Read at full speed, without restarts, because what is left may be a whole journal."""
         super().go_at_full_speed()
         self._items_per_life = None
 

@@ -1,7 +1,7 @@
-"""One publisher: sends what the plan says at its pace, through the Python client, and writes every outcome into the expected history.
+"""One publisher: publishes at the plan's pace with the Python client, and records every outcome in the expected history.
 
-Half of them publish again what was not answered, under a key; the others do not, so that their lost answers leave publishes that
-may exist or not. Now and then one uses an old key for another content, which must be refused.
+Half of the publishers repeat unanswered publishes with a key. The others do not, so their unanswered publishes may exist
+or not. Sometimes a publisher uses an old key with another content, which must be refused.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Publisher:
 
 
 def _as_said(content: bytes, style: Style) -> object:
-    """What the client is given, so that these bytes travel."""
+    """The argument for the client that makes it send exactly these bytes."""
     match style:
         case Style.OBJECT | Style.ARRAY:
             return JsonText(content.decode())

@@ -1,7 +1,7 @@
-"""A subscriber that hears the node itself: one connection, one subscription, no library between the wire and its checker.
+"""A subscriber without a client library: one connection, one subscription.
 
-It comes back after every loss from where it stands: by its positions, by its resume token, or by both. It can read slowly, and can be made
-to stop reading. A peer that is silent and answers no ping is given up, so that half-open connections end.
+After every loss it reconnects and resumes by its positions, its resume token, or both. It can read slowly, and can be
+made to stop reading. It closes a connection that does not answer pings, so that half-open connections end.
 """
 
 from __future__ import annotations
@@ -174,5 +174,5 @@ class RawSubscriber(Reading[asyncio.Event]):
 
 
 def resume_point_of(checker: Checker) -> dict[str, Position]:
-    """Where a checker stands, by subject."""
+    """The positions of a checker, by subject."""
     return {subject: state.reached for subject, state in checker.states.items() if state.reached is not None}

@@ -1,4 +1,4 @@
-"""Judges what was published against what everybody was told. Pure: no socket, no clock, no chance.
-
-`content` makes and knows contents again, `expected` is the truth, `checker` follows one subscription, `finding` says what broke.
+"""Compares what was published with what each subscriber received. Pure: no socket, no clock, no randomness. `content` makes
+and recognizes contents, `expected_history` records publishes, `checker` follows one subscription, `finding` describes
+violations.
 """

@@ -1,7 +1,8 @@
-"""Whether a gap had a cause: a restart that somebody made, a disk that had not got so far, or a log that had moved past the subscriber.
+"""Whether a gap had a valid cause: a restart, a journal that had not written the messages yet, or a log that had evicted
+them.
 
-A log keeps its messages over the runs that a journal joins, so that what lay behind a subscriber is counted over them too.
-What the expected history cannot know is never held against a broker. Pure.
+A log keeps its messages across the runs that a journal connects, so the messages behind a subscriber are counted across
+runs. Unknown facts are never counted against a broker. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .finding import Guarantee, Violation
 
 
 def judge_cause(context: CheckContext, gap: Gap, at_ms: int, goes_on_from_oldest: bool) -> Violation | None:
-    """A gap that nothing made is a loss by another name."""
+    """A gap without a cause counts as message loss."""
     at, after = gap.position, gap.after
     if at is None or after is None or gap.missed == 0:
         return None
@@ -47,7 +48,7 @@ def _judge_run(context: CheckContext, gap: Gap, at: Position, after: Position) -
 
 
 def _newest(context: CheckContext, subject: str, at: Position, goes_on_from_oldest: bool) -> tuple[Position, int]:
-    """The head of the log when the gap was told, and how far it may have been beyond that."""
+    """The head of the log when the gap was reported, and how many messages it may have been beyond that."""
     if not goes_on_from_oldest:
         return at, 0
     # It is placed before the oldest that is kept, which may be of an earlier run, and not at the head.
@@ -57,7 +58,7 @@ def _newest(context: CheckContext, subject: str, at: Position, goes_on_from_olde
 def _judge_room(
     context: CheckContext, gap: Gap, after: Position, newest: tuple[Position, int], at_ms: int
 ) -> Violation | None:
-    """Neither its count nor its age had the log let go of what was missed."""
+    """Whether neither the count nor the age limit of the log allowed it to evict the missed messages."""
     rules, (head, beyond) = context.rules, newest
     if rules.log_messages_max is None or rules.log_age_ms_max is None:
         return None

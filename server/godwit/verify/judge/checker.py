@@ -24,13 +24,13 @@ RESUME_TOKENS_KEPT = 2
 WORDS_MAX = 400
 UNTOLD = -1
 JOIN_MS = 10_000
-"""So long a join may take before its first resume token, where no resume token is heard of: on a node that was just restarted."""
+"""How long a join may take before its first resume token, if tokens are not visible, on a node that just restarted."""
 OVERLAP_MS = 5_000
-"""The window that is open when a conflated subscription resumes may close over what its join gave; on a frozen node, later."""
+"""How long the window of a conflated subscription may stay open after a resume; longer on a frozen node."""
 
 
 class Checker:
-    """See the module. The shell calls `asked`, `joined`, `message`, `gap`, `marked`, `lost` as they happen."""
+    """See the module. The subscriber calls `asked`, `joined`, `message`, `gap`, `marked` and `lost` as they happen."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Checker:
     # Its own doings
 
     def asked(self, at_ms: int, since: str | None = None, is_new: bool = False) -> None:
-        """It subscribes: anew, from a resume token, or from its positions."""
+        """A subscribe was sent: new, from a resume token, or from positions."""
         if is_new or (since is None and not self.states):
             for state in self.states.values():
                 state.begin()
@@ -98,7 +98,7 @@ class Checker:
                 state.rewind(to)
 
     def lost(self, at_ms: int, reason: str = "") -> None:
-        """Its connection went."""
+        """The connection was lost."""
         self.counts.losses += 1
         for state in self.states.values():
             state.is_due = False
@@ -107,7 +107,7 @@ class Checker:
         self._note(at_ms, f"the connection closed{reason and ': '}{reason[:60]}", None)
 
     def said(self, at_ms: int, words: str) -> None:
-        """What its library says of itself: proof of nothing, but of use to whoever has to look."""
+        """Record a report of the library, for the history only."""
         self._words.append((at_ms, f"client log: {words[:WORDS_MAX]}", None))
 
     # What it is told
@@ -127,7 +127,7 @@ class Checker:
             state.reached = at
 
     def resumed(self, at_ms: int) -> None:
-        """A client says that it is served again; where, is the client's own affair."""
+        """A client reports that it is served again; it keeps its own position."""
         self.counts.joins += 1
         self.counts.resumes += 1
         self._note(at_ms, "the client reconnected", None)
@@ -202,7 +202,7 @@ class Checker:
         self.moved()
 
     def marked(self, at_ms: int, resume_token: str) -> None:
-        """Everything up to this resume token was sent before it."""
+        """A resume token arrived: everything up to it was sent before it."""
         self._resume_tokens[resume_token] = {
             subject: state.reached for subject, state in self.states.items() if state.reached is not None
         }
@@ -224,11 +224,11 @@ class Checker:
     # At the end
 
     def is_at(self, heads: Mapping[str, Position]) -> bool:
-        """Whether it has come to the end of everything it listens to."""
+        """Whether it has reached the end of everything that it subscribes to."""
         return not self._short_of(heads) and not any(state.is_due for state in self.states.values())
 
     def end(self, at_ms: int, heads: Mapping[str, Position]) -> None:
-        """Nothing more will come: whatever is missing is lost."""
+        """Nothing more will arrive: messages that are missing are lost."""
         for subject, head in self._short_of(heads):
             state = self.states.get(subject)
             reached = state.reached if state is not None else None
@@ -255,7 +255,7 @@ class Checker:
 
     @property
     def _expects_snapshot(self) -> bool:
-        """After a gap."""
+        """Whether a snapshot must follow, after a gap."""
         return self.context.rules.has_snapshots and not self._goes_on_from_oldest
 
     def _judge_reply(
@@ -299,7 +299,7 @@ class Checker:
         return None
 
     def _judge_first(self, state: SubjectState, message: Message, at: Position) -> Violation | None:
-        """The first that comes of a subject, and no snapshot: only the first there is can be that."""
+        """Check the first message of a subject without a snapshot: it must be the first one that exists."""
         follows = message.after  # of another run: it is the first of its own, or was merged over the end of that one
         is_within = follows is not None and (follows.epoch == at.epoch or message.conflated)
         after = follows.sequence if follows is not None and is_within else at.sequence - 1
@@ -309,7 +309,7 @@ class Checker:
         return Violation(Guarantee.NO_LOSS, f"received {at} first: the messages before it are missing")
 
     def _begins_a_run(self, reached: Position, message: Message) -> bool:
-        """Who stood before everything in a run that ended has missed nothing of a subject that the journal begins with (6.7)."""
+        """Whether a subscriber before everything in an ended run missed nothing, because the journal begins there (6.7)."""
         at = message.position
         if at is None:
             return False
@@ -328,7 +328,7 @@ class Checker:
         return self.context.merging.claim(claim, message.content, self.name, at_ms)
 
     def _judge_order(self, at_ms: int, subject: str, at: Position) -> None:
-        """One publisher's messages keep their order across the subjects of a pattern (5.2)."""
+        """Messages of one publisher must keep their order across the subjects of a pattern (5.2)."""
         identity = self._expected.identity_at(subject, at)
         if identity is None:
             return
@@ -357,8 +357,8 @@ class Checker:
         self.moved()
 
     def _forget_unmarked(self, at_ms: int) -> None:
-        """A join that is cut before its first resume token begins again where it began, and reports its gap again. A client's user
-        sees no resume tokens: there a join is given some time.
+        """Discard positions after a join that ended before its first resume token: it starts again, and repeats its gap.
+        Users of a client see no resume tokens, so there a join is given some time.
         """
         if self._unmarked_ms is not None and (not self.is_client or at_ms - self._unmarked_ms < JOIN_MS):
             self._restarts = UNTOLD
@@ -373,7 +373,7 @@ class Checker:
     # Inside
 
     def state(self, subject: str) -> SubjectState:
-        """Where it stands in a subject."""
+        """The state of one subject."""
         state = self.states.get(subject)
         if state is None:
             state = self.states[subject] = SubjectState()
@@ -396,4 +396,4 @@ def _short(message: Message) -> tuple[Position | None, Position | None, int]:
 
 
 def _nobody_waits() -> None:
-    """Nobody waits for this checker to move."""
+    """Default callback: nothing waits for this checker's progress."""

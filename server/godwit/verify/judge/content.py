@@ -1,8 +1,8 @@
-"""Contents: made from a seed and an identity, and known again from their bytes alone.
+"""Contents: made from a seed and an identity, and recognized by their bytes.
 
-Each publish has an identity (publisher, number) that stands in its content, so a subscriber's message says by itself which
-publish it was; nothing but identities has to be remembered. What a subject carries is its style. Pure, and the same in every run
-of a seed.
+The content of each publish has its identity (publisher, number), so that a received message identifies its publish; only
+identities need to be stored. The style of a subject decides the form of its contents. Pure, and the same in every run of
+a seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BYTES_LEAD = b"\x00\xff\xfe"
 
 
 class Style(IntEnum):
-    """What the contents of a subject are."""
+    """The form of a subject's contents."""
 
     OBJECT = 0  # JSON objects: merged by conflation and in the snapshot
     ARRAY = 1  # JSON that does not merge
@@ -27,7 +27,7 @@ class Style(IntEnum):
 
 
 class Identity(NamedTuple):
-    """Which publish: the publisher's number, and how many it had published before, from 1."""
+    """Identifies a publish: the publisher's number, and its count of publishes, from 1."""
 
     publisher: int
     number: int
@@ -37,7 +37,7 @@ class Identity(NamedTuple):
 
 
 def mix(*numbers: int) -> int:
-    """64 well-mixed bits of some numbers (splitmix64)."""
+    """A 64-bit hash of some numbers (splitmix64)."""
     state = 0x9E3779B97F4A7C15
     for number in numbers:
         state = (state ^ (number & MANY_BITS)) + 0x9E3779B97F4A7C15 & MANY_BITS
@@ -49,8 +49,8 @@ def mix(*numbers: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The contents of one run. `size` is what most of them are padded to; one in a hundred is ten times larger, one in a
-    thousand a hundred times, so that messages cross packets and frames.
+    """The contents of one run. Most are padded to `size`; one in a hundred is ten times larger, one in a thousand a hundred
+    times, so that messages span several packets and frames.
     """
 
     seed: int
@@ -58,7 +58,7 @@ class Contents:
     is_varied: bool = True
 
     def make(self, identity: Identity, style: Style) -> bytes:
-        """The content of a publish, as it travels."""
+        """The content of a publish, as it is sent."""
         bits = mix(self.seed, *identity)
         if style is Style.OBJECT:
             return json.dumps(self.fields(identity), separators=(",", ":")).encode()
@@ -69,7 +69,7 @@ class Contents:
         return text if style is Style.TEXT else BYTES_LEAD + text
 
     def fields(self, identity: Identity) -> dict[str, object]:
-        """The fields of an object: who and which always, of the others about half, and now and then padding."""
+        """The members of an object: always the identity, of the others about half, and sometimes padding."""
         bits = mix(self.seed, *identity)
         fields: dict[str, object] = {"p": identity.publisher, "n": identity.number}
         for place, name in enumerate(FIELDS):
@@ -88,7 +88,7 @@ class Contents:
 
 
 def read_identity(content: bytes) -> Identity | None:
-    """Which publish a content says it is; None for what no publisher here makes. Whether it is true the expected history knows."""
+    """The identity in a content; None if no publisher here makes such a content. The expected history checks it."""
     try:
         if content.startswith(b"{"):
             read = json.loads(content)
@@ -103,7 +103,7 @@ def read_identity(content: bytes) -> Identity | None:
 
 
 def read_fields(content: bytes) -> dict[str, object] | None:
-    """The fields of a merged object; None when it is none, or says a field twice."""
+    """The members of a merged object; None if it is not an object, or repeats a member."""
     twice = False
 
     def build(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""What all checkers of a run share: what the broker is held to, the expected history, what was found; and what each counts."""
+"""The shared objects of a run's checkers: the broker's rules, the expected history and the findings; and the counts of each
+checker.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +13,24 @@ from .merging import Merging
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is known of the broker: its guarantees, and the limits that may cause a gap (None: not known here)."""
+    """The rules of a broker: its guarantees, and the limits that may cause a gap (None: unknown)."""
 
     guarantees: frozenset[Guarantee] = frozenset(Guarantee)
     log_messages_max: int | None = None
     log_age_ms_max: int | None = None
     in_flight_max: int = 0
-    """So many publishes may be in the log and not yet in the expected history."""
+    """How many publishes may be in the log and not yet in the expected history."""
     has_snapshots: bool = True
-    """A newcomer is given the subject's state, so that a first message can be held against it."""
+    """Whether a new subscriber receives the subject's state, so that its first message can be checked."""
     knows_restarts: bool = False
-    """Whoever runs the check restarts the node itself, so that a gap for a restart can be held against it."""
+    """Whether the check itself restarts the node, so that a gap with the reason restart can be checked."""
     keeps_journal: bool = False
-    """A restart goes on from a journal: a new run follows what it holds of the one before (6.7)."""
+    """Whether a restart continues from a journal: then a new run follows the run before (6.7)."""
 
 
 @dataclass(slots=True)
 class CheckContext:
-    """What all checkers of a run share."""
+    """Shared by all checkers of a run."""
 
     expected: ExpectedHistory
     merging: Merging
@@ -36,12 +38,12 @@ class CheckContext:
     rules: Rules
     restarts: int = 0
     is_clock_moved: bool = False
-    """The node's wall clock jumped: over a restart the ages of messages go by it, so that they may look older than they are."""
+    """Whether the node's wall clock was changed: after a restart, messages may then look older than they are."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What one checker was told."""
+    """What one checker has received."""
 
     messages: int = 0
     snapshots: int = 0

@@ -1,8 +1,9 @@
-"""The expected history: who published what, what became of it, and which message each position holds. The truth everybody is held to.
+"""The expected history: all publishes, their outcomes, and the message at each position. All subscribers are compared with
+it.
 
-A publish is sent, then acknowledged at a position, or refused, or never answered. One that was never answered may exist or not,
-but at most once in a run and never in two places. A position is filled by whoever knows first, the publisher's
-acknowledgement or a subscriber; whoever comes later must say the same. Bounded: some 50 bytes a publish, contents are not kept. Pure.
+A publish is sent, then acknowledged at a position, or refused, or never answered. One without an answer may exist or not,
+but at most once in a run and at one position only. The first report of a position fills it, by the publisher's
+acknowledgement or a subscriber; later reports must agree. About 50 bytes for each publish; contents are not stored. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ACKNOWLEDGED = "was acknowledged"
 
 
 class State(IntEnum):
-    """What is known of a publish."""
+    """The state of a publish."""
 
     UNSENT = 0
     UNCERTAIN = 1  # sent, not answered
@@ -29,7 +30,7 @@ class State(IntEnum):
 
 
 class Run:
-    """The positions of one subject in one epoch; at index 0 stands sequence 1. An unknown one is 0."""
+    """The positions of one subject in one epoch; index 0 is sequence 1. An unknown position is 0."""
 
     __slots__ = ("acknowledged", "hashes", "identities")
 
@@ -40,7 +41,7 @@ class Run:
 
     @property
     def head(self) -> int:
-        """The highest sequence that anybody has seen."""
+        """The highest known sequence."""
         return len(self.identities)
 
     def identity(self, sequence: int) -> Identity | None:
@@ -57,7 +58,7 @@ class Run:
 
 
 class Sender:
-    """The publishes of one publisher, in columns; at index 0 stands number 1."""
+    """The publishes of one publisher, in columns; index 0 is number 1."""
 
     __slots__ = ("epochs", "sent_ms", "sequences", "states", "subjects")
 
@@ -70,7 +71,7 @@ class Sender:
 
 
 class ExpectedHistory:
-    """See the module. `styles` names every subject of the run and what its contents are."""
+    """See the module. `styles` has every subject of the run with the form of its contents."""
 
     def __init__(self, contents: Contents, styles: dict[str, Style]) -> None:
         self.contents, self.styles = contents, styles
@@ -85,7 +86,7 @@ class ExpectedHistory:
     # What publishers say
 
     def send(self, identity: Identity, subject: str, at_ms: int) -> bytes:
-        """A publish is about to leave; returns its content. Numbers of a publisher are used in order."""
+        """Record that a publish is about to be sent; returns its content. Numbers of a publisher are consecutive."""
         sender = self.senders.setdefault(identity.publisher, Sender())
         assert identity.number == len(sender.states) + 1, "numbers are used in order"
         sender.states.append(State.UNCERTAIN)
@@ -97,7 +98,7 @@ class ExpectedHistory:
         return self.contents.make(identity, self.styles[subject])
 
     def acknowledge(self, identity: Identity, at: Position, is_duplicate: bool = False) -> Violation | None:
-        """The broker gave this publish a position."""
+        """The broker acknowledged this publish at a position."""
         sender, index = self.senders[identity.publisher], identity.number - 1
         subject = self._names[sender.subjects[index]]
         sender.states[index] = State.ACKNOWLEDGED
@@ -110,14 +111,14 @@ class ExpectedHistory:
         return violation
 
     def refuse(self, identity: Identity) -> None:
-        """The broker said no: nobody may ever see it."""
+        """The broker refused the publish: no subscriber may receive it."""
         self.senders[identity.publisher].states[identity.number - 1] = State.REFUSED
         self.refused_count += 1
 
     # What subscribers say
 
     def observe(self, subject: str, at: Position, content: bytes) -> Violation | None:
-        """A subscriber was given a single message, as it was published."""
+        """A subscriber received a single message, as it was published."""
         run = self.runs[subject].get(at.epoch)
         if run is not None and at.sequence <= len(run.hashes) and run.identities[at.sequence - 1]:
             if run.hashes[at.sequence - 1] == hash(content):
@@ -169,22 +170,22 @@ class ExpectedHistory:
         return epoch in order and order.index(at.epoch) > order.index(epoch)
 
     def follow(self, subject: str, epoch: int, after: Position) -> None:
-        """The first message of a run says what it follows; so does the gap that tells of the run."""
+        """Record which run a run follows, as its first message or the gap at its begin reports."""
         if subject in self._follows:
             self._follows[subject].setdefault(epoch, after)
 
     # What is known
 
     def followed(self, subject: str, epoch: int) -> Position | None:
-        """The last position of what a run goes on from; None while nobody was told."""
+        """The last position before a run; None while it is unknown."""
         return self._follows.get(subject, {}).get(epoch)
 
     def held(self, subject: str, epoch: int) -> int | None:
-        """Up to which sequence of a run the runs after it go on from it; None while nobody was told."""
+        """The sequence of a run after which later runs continue; None while it is unknown."""
         return next((at.sequence for at in self._follows.get(subject, {}).values() if at.epoch == epoch), None)
 
     def distance(self, subject: str, after: Position, at: Position) -> int | None:
-        """How many messages there are after one position up to another, over the runs that a journal joins; None if not known."""
+        """The number of messages from one position to another, across the runs that a journal connects; None if unknown."""
         count, runs = 0, self._follows.get(subject, {})
         for _ in range(len(runs) + 1):
             if at.epoch == after.epoch:
@@ -196,19 +197,19 @@ class ExpectedHistory:
         return None
 
     def newest(self, subject: str) -> Position | None:
-        """The highest position that anybody was told or given, in the latest run."""
+        """The highest known position, in the latest run."""
         for epoch, run in reversed(self.runs.get(subject, {}).items()):
             return Position(epoch, run.head)
         return None
 
     def identity_after(self, subject: str, at: Position) -> Identity | None:
-        """What follows a position, in its run or as the first of the next."""
+        """The identity at the next position, in its run or as the first of the next one."""
         within = self.identity_at(subject, Position(at.epoch, at.sequence + 1))
         later = [epoch for epoch, follows in self._follows.get(subject, {}).items() if follows == at]
         return within or (self.identity_at(subject, Position(later[0], 1)) if later else None)
 
     def restart(self) -> None:
-        """The broker's memory is gone: the runs there are have ended, and nobody has to come to their heads."""
+        """The broker lost its memory: the current runs have ended, and subscribers need not reach their ends."""
         for subject, runs in self.runs.items():
             self._ended[subject].update(runs)
 
@@ -229,7 +230,7 @@ class ExpectedHistory:
         return self.senders[identity.publisher].sent_ms[identity.number - 1]
 
     def heads(self) -> dict[str, Position]:
-        """For each subject, the highest position that was acknowledged to a publisher, in its latest run."""
+        """For each subject, the highest acknowledged position in its latest run."""
         heads = {}
         for subject, runs in self.runs.items():
             if runs:
@@ -239,7 +240,7 @@ class ExpectedHistory:
         return heads
 
     def head(self, subject: str, epoch: int) -> int:
-        """The highest sequence that anybody was told or given."""
+        """The highest known sequence."""
         run = self.runs.get(subject, {}).get(epoch)
         return 0 if run is None else run.head
 
@@ -248,7 +249,7 @@ class ExpectedHistory:
         return None if run is None else run.identity(at.sequence)
 
     def tell(self, subject: str, at: Position) -> str:
-        """What stands at a position, in words."""
+        """The message at a position, as text."""
         identity = self.identity_at(subject, at)
         if identity is None:
             return f"{at}: no publish is known"
@@ -262,7 +263,7 @@ class ExpectedHistory:
     # At the end
 
     def audit(self) -> Iterator[tuple[str, Violation]]:
-        """What only the whole shows: numbers given to nothing, and publishes numbered out of the order they were sent in."""
+        """Final checks: positions without a message, and publishes that are not in the order in which they were sent."""
         uncertain = self._count_uncertain()
         for subject, runs in self.runs.items():
             for epoch, run in runs.items():

@@ -1,6 +1,5 @@
-"""Guarantees and violations of them by a broker, with the shortest history that shows each.
-
-Guarantees are worded here once, for the table, the JSON and the page. Pure.
+"""The guarantees, and violations of them with the shortest history that shows each. The sentences here are used by the
+table, the JSON and the page. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from enum import StrEnum
 
 
 class Guarantee(StrEnum):
-    """What a broker is judged by. A broker is not judged by what it does not guarantee; the report names that."""
+    """The guarantees. A broker is judged only by those it gives; the report names the others."""
 
     NO_LOSS = "no loss"
     NO_REPEAT = "no repeat"
@@ -42,7 +41,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A guarantee that was broken, and how, in one sentence."""
+    """A broken guarantee, with a sentence that describes how."""
 
     guarantee: Guarantee
     sentence: str
@@ -50,7 +49,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation with its circumstances. `history` is the shortest run of what was seen that shows it, oldest first."""
+    """A violation with its circumstances. `history` is the shortest list of events that shows it, oldest first."""
 
     guarantee: Guarantee
     sentence: str
@@ -71,7 +70,7 @@ class Finding:
 
 
 class Findings:
-    """All that was found: the first few in full, the rest counted, so that a broken broker cannot fill the memory."""
+    """All findings: the first few in full, the others counted, to bound the memory."""
 
     def __init__(self, kept_max: int = 50) -> None:
         self._kept_max = kept_max
@@ -89,5 +88,5 @@ class Findings:
         return sum(self.counts.values())
 
     def shortest(self) -> Finding | None:
-        """The one that is easiest to read: the fewest lines of history, the earliest of these."""
+        """The finding that is easiest to read: the one with the fewest lines of history, and of these the earliest."""
         return min(self.kept, key=lambda finding: (len(finding.history) or 99, finding.at_ms), default=None)

@@ -1,5 +1,5 @@
-"""The shortest history that shows a violation: where the subscriber stood and how it came there, what it was told, and what the
-publishers sent there. Everything before the last known position proves nothing and is left out. Pure.
+"""The shortest history that shows a violation: the subscriber's position and how it got there, what it received, and what
+was published there. Events before the last known position are left out. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _POSITIONS = re.compile(r"\b(\d+)\.(\d+)\b")
 def tell_history(
     expected: ExpectedHistory, subject: str, violation: Violation, seen: list[Seen], events: list[Seen]
 ) -> list[str]:
-    """Lines, oldest first. `seen` is of the subject, `events` of the whole subscription; the last seen is the violation."""
+    """The lines, oldest first. `seen` has the events of the subject, `events` those of the whole subscription; the last one
+    seen is the violation.
+    """
     shortest = seen[_first_needed(violation, seen) :]
     begin = shortest[0][0] if shortest else 0
     merged = sorted([*shortest, *(event for event in events if event[0] >= begin)], key=lambda one: one[0])
@@ -27,7 +29,7 @@ def tell_history(
 
 
 def _first_needed(violation: Violation, seen: list[Seen]) -> int:
-    """The event that set the stand is enough; for what came twice, its first coming, if that is still known."""
+    """The index of the first event needed: the one that set the position; for a duplicate the first delivery, if it is known."""
     start = max(0, len(seen) - 2)
     if violation.guarantee in (Guarantee.NO_REPEAT, Guarantee.ORDER) and seen:
         position = _position_of(seen[-1])

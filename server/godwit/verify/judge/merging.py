@@ -1,7 +1,8 @@
-"""Conflated messages and snapshots against the expected history: what the messages of a range come to (protocol 8.2, 9.1).
+"""Conflated messages and snapshots against the expected history: the merged content of a range of messages (protocol 8.2,
+9.1).
 
-A claim that reaches over positions nobody has filled yet waits; equal claims of many subscribers are judged once. Bounded: past
-`waiting_max` a claim is counted as unjudged, never passed as right. Pure.
+A claim over positions that are not known yet waits; equal claims of many subscribers are judged once. Beyond
+`waiting_max` a claim is counted as not judged. Pure.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from .finding import Guarantee, Violation
 
 
 class Claim(NamedTuple):
-    """That the messages after `after`, up to and with `at`, came to this content. A snapshot's `after` is 0, and it holds what a
-    journal brought back of the runs before. `after_epoch` is of a conflated message whose first is of an earlier run.
+    """The claim that the messages after `after`, up to and including `at`, merge to this content. A snapshot's `after` is 0,
+    and includes what a journal recovered from earlier runs. `after_epoch` is set for a conflated message whose first part
+    is of an earlier run.
     """
 
     subject: str
@@ -30,11 +32,11 @@ class Claim(NamedTuple):
 
 
 class Unknown(Exception):
-    """A position of the range is not filled yet."""
+    """A position of the range is not known yet."""
 
 
 class Merging:
-    """Judges claims; remembers those that were found right, for a while, and those that must wait."""
+    """Judges claims; caches correct ones, and keeps those that must wait."""
 
     def __init__(self, expected: ExpectedHistory, waiting_max: int = 20_000, keeps_journal: bool = False) -> None:
         self._expected, self._waiting_max, self._keeps_journal = expected, waiting_max, keeps_journal
@@ -43,7 +45,7 @@ class Merging:
         self.judged = self.unjudged = 0
 
     def claim(self, claim: Claim, content: bytes, who: str, at_ms: int) -> Violation | None:
-        """Judge it now if that can be, else keep it."""
+        """Judge a claim now if possible, else keep it."""
         if claim in self._right:
             self.judged += 1
             return None
@@ -60,7 +62,7 @@ class Merging:
         return violation
 
     def review(self, is_end: bool = False) -> Iterator[tuple[Violation, Claim, str, int]]:
-        """Judge again what had to wait; at the end, what still cannot be judged is counted."""
+        """Judge waiting claims again; at the end those that cannot be judged are counted."""
         for claim, (content, who, at_ms) in list(self._waiting.items()):
             try:
                 violation = self._judge(claim, content)
@@ -105,7 +107,7 @@ class Merging:
         return Violation(Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at}: {told}")
 
     def _merge(self, claim: Claim) -> dict[str, object]:
-        """The union of the fields, walking back from the newest until every field there can be is found."""
+        """The union of the members, going back from the newest message until every possible member is found."""
         merged: dict[str, object] = {}
         count = len(FIELDS) + 2 + bool(self._expected.contents.size)
         for identity in self._newest_first(claim):
@@ -116,7 +118,7 @@ class Merging:
         return merged
 
     def _newest_first(self, claim: Claim) -> Iterator[Identity]:
-        """What the claim speaks of, from its last back to its first, over the runs that a journal joins."""
+        """The messages of a claim, newest first, across the runs that a journal connects."""
         epoch, sequence = claim.epoch, claim.at
         end = claim.epoch if claim.after_epoch is None else claim.after_epoch
         while True:
@@ -137,7 +139,7 @@ class Merging:
             epoch, sequence = before.epoch, before.sequence
 
     def _is_first(self, subject: str, epoch: int) -> bool:
-        """Whether no run of the subject is known that ended before this one."""
+        """Whether no earlier run of the subject is known."""
         return not any(
             self._expected.has_ended(subject, other) for other in self._expected.runs[subject] if other < epoch
         )
@@ -148,7 +150,7 @@ def _short(value: object) -> str:
 
 
 def claim_of(subject: str, after: Position | None, at: Position, is_snapshot: bool, content: bytes) -> Claim:
-    """What a merged message claims."""
+    """The claim that a merged message makes."""
     if after is None or is_snapshot:
         return Claim(subject, at.epoch, 0, at.sequence, is_snapshot, hash(content))
     other = after.epoch if after.epoch != at.epoch else None

@@ -17,7 +17,7 @@ SEEN_MAX = 8  # events kept of each place, for the history of a finding
 MISSING_MAX = 64  # missing positions remembered, to tell what came late from what came twice
 
 Seen = tuple[int, str, object]
-"""When, what, and the message's, gap's or reply's own words."""
+"""Time, kind, and the message, gap or reply."""
 
 
 class SubjectState:
@@ -38,7 +38,7 @@ class SubjectState:
         self.missing.clear()
 
     def rewind(self, to: Position | None) -> None:
-        """A resume from a resume token, at which this subscription stood at `to`: what came after it may come again."""
+        """A resume from a resume token, whose position in this subject is `to`: messages after it may be repeated."""
         self.is_due = False
         if to is not None and self.reached is not None and to.epoch != self.reached.epoch:
             self.move_to(
@@ -53,7 +53,7 @@ class SubjectState:
         self.missing.clear()
 
     def message(self, message: Message) -> Violation | None:
-        """A message that is no snapshot, at a place where somebody stands."""
+        """A message, not a snapshot, in a subject with a known position."""
         at, reached = message.position, self.reached
         assert at is not None and reached is not None
         after_epoch, after = at.epoch, at.sequence - 1
@@ -112,7 +112,7 @@ class SubjectState:
         return Violation(Guarantee.RUN, f"received {at} after {reached}: the epoch changed, and no gap was reported")
 
     def gap(self, gap: Gap, may_come_again: bool, needs_count: bool) -> Violation | None:
-        """A gap of this subject: it must begin where this subscription stands, and count right."""
+        """A gap of this subject: it must begin at the current position and have the correct count."""
         at, reached, again = gap.position, self.reached, self.again
         assert at is not None
         is_new = (

@@ -1,4 +1,4 @@
-"""What is left of a run: one JSON document, and one page that is made from it and needs nothing else."""
+"""The reports of a run: one JSON document, and one page made from it without other files."""
 
 from .document import build_document, write_json
 from .page import build_page

@@ -1,4 +1,4 @@
-"""The report of a run as data: everything that the page shows, and what a program would want to know. Times are milliseconds."""
+"""The report of a run as data, for the page and for programs. Times are milliseconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 
 def build_document(run: VerifyRun, verdict: Verdict, again: str) -> Document:
-    """Reads a run that has ended, and its verdict; `again` is the command that draws the same plan."""
+    """The report of a run that has ended, and its verdict; `again` is the command that runs the same plan."""
     scale = run.plan.scale
     return {
         "made": datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat(),
@@ -66,7 +66,7 @@ def write_json(document: Document, file: Path) -> None:
 
 
 def _build_kinds(subscribers: list[Subscriber]) -> list[dict[str, Any]]:
-    """What each kind of subscriber was told, added up."""
+    """What each kind of subscriber received, added up."""
     kinds: dict[str, Counter[str]] = {}
     for subscriber in subscribers:
         sums = kinds.setdefault(subscriber.mine.kind.value, Counter())

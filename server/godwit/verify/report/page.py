@@ -1,5 +1,5 @@
-"""The report as one page: the verdict first, then the guarantees, the timeline, what each kind received, and the violations. Pure but for
-reading its own style sheet. Nothing is fetched, nothing runs.
+"""The report as one page: the verdict first, then the guarantees, the timeline, what each kind received, and the violations.
+Pure, except that it reads its style sheet. The page loads no other file and has no script.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _say_violations(document: dict[str, Any]) -> str:
 
 
 def _say_kept(document: dict[str, Any]) -> str:
-    """Names the guarantees that held, and those that were not judged."""
+    """The guarantees that held, and those that were not judged."""
     gaps = document["counts"]["gaps"]
     words = {
         "no loss": "no message was lost without a gap",

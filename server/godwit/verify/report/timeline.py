@@ -1,6 +1,6 @@
-"""The timeline as SVG: what was disturbed when, what passed meanwhile, and a line for each client. Pure.
+"""The timeline as SVG: the faults, the rate of messages, and a line for each client. Pure.
 
-One path for each client and thing keeps the page small: hundreds of clients through hours of cuts.
+One path for each client and kind of event keeps the page small for hundreds of clients and hours of faults.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What of a journal need not be read for a condition in SQL: an option of one reader, never of a query.
+"""Skips files of a journal that cannot match a condition in SQL: an option of one reader, never of a query.
 
-Owns finding bounds in a condition, and the files outside of them. Spark filters the rows all the same, so that a condition of which
-nothing is understood is only slower. Invariant: a row for which the condition holds is never left out.
+Owns finding bounds in a condition, and the files outside of them. Spark filters the rows anyway, so a condition that is
+not understood is only slower. Invariant: a row for which the condition holds is never left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEYOND = 1 << 63
 
 
 class Bound(NamedTuple):
-    """A comparison that is true for every row that is wanted."""
+    """A comparison that is true for every requested row."""
 
     column: str
     operator: str
@@ -76,7 +76,7 @@ def read_bounds(text: str) -> list[Bound]:
 
 
 def range_of(bounds: Iterable[Bound], column: str) -> tuple[int, int]:
-    """The least value that a column may have, and the one after the greatest."""
+    """The lowest possible value of a column, and the one after the highest."""
     low, high = -_BEYOND, _BEYOND
     for bound in bounds:
         if bound.column == column and isinstance(bound.value, int):

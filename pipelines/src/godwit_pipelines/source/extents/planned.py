@@ -1,8 +1,8 @@
-"""Compares the rows that a batch was planned with and the rows that are there when it is read.
+"""Compares the rows with which a batch was planned and the rows that exist when it is read.
 
-Owns noticing that a journal was replaced between the two, as by a copy that was put over it: files may have the same names and as many
-rows. Rows are told apart by their runs, and the last of each run by its checksum. Invariant: rows that were not planned are never given
-in the place of others.
+Owns the detection of a journal that was replaced in between, for example by a copy: its files may have the same names and
+numbers of rows. Rows are distinguished by their runs, and the last row of each run by its checksum. Invariant: rows that
+were not planned are never returned in place of others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REMEDY = (
 
 
 class Planned(NamedTuple):
-    """Offsets of one run that a batch brings, and the checksum of the last row where that is known."""
+    """Offsets of one run in a batch, and the checksum of the last row if it is known."""
 
     run: str
     first: int
@@ -42,7 +42,7 @@ class Planned(NamedTuple):
 def find_planned(
     start: Mapping[str, Any], end: Mapping[str, Any], begun: Mapping[str, int]
 ) -> dict[str, list[Planned]]:
-    """What a batch brings of each node, as far as its offsets say: the runs that were not come past so far before it."""
+    """The runs of each node in a batch, from its offsets: those that were not complete before."""
     before, found = runs_of(start), dict[str, list[Planned]]()
     for node, passed in runs_of(end).items():
         known, at = {*before.get(node, ())}, begun.get(node)
@@ -54,7 +54,7 @@ def find_planned(
 
 
 def find_others(planned: Iterable[Planned], runs: Runs, node: str) -> list[Range]:
-    """The offsets at which a node's journal has other rows now."""
+    """The offsets at which a node's journal now has other rows."""
     found: list[Range] = []
     for each in planned:
         row = None if each.crc is None else runs.row_at(node, each.next - 1)
@@ -77,7 +77,7 @@ def refuse(node: str, stream: str, others: Sequence[Range]) -> JournalReplaced:
 
 
 def check_read(rows: pa.RecordBatch, offsets: np.ndarray[Any, np.dtype[np.int64]], part: Part) -> None:
-    """Raises JournalReplaced for sound rows that are not the ones that a part was planned of."""
+    """Raises JournalReplaced for intact rows that are not those with which the part was planned."""
     is_sound = pc.is_null(rows.column(FAULT))
     for run, first, next in part.runs:
         low, high = np.searchsorted(offsets, (first, next))
