@@ -13,6 +13,9 @@ import { PositionInvalid } from "./errors.js";
 
 const POSITION = /^(0|[1-9][0-9]{0,19})\.(0|[1-9][0-9]{0,19})$/;
 const NUMBER_END = 1n << 64n;
+const SAFE_DIGITS = 15; // a whole number of so many is exact as a double
+const DOT = 0x2e;
+const ZERO = 0x30;
 
 /** A message's position in its subject: epoch and sequence, from 1. Only positions of one epoch can be compared. */
 export class Position {
@@ -32,10 +35,13 @@ export class Position {
    * @param {string} text
    */
   static parse(text) {
+    const alike = lastRead.next(String(text));
+    if (alike !== null) return alike;
     const found = POSITION.exec(text);
     if (found === null) throw new PositionInvalid(String(text));
     const position = new Position(BigInt(found[1] ?? 0), BigInt(found[2] ?? 0));
     if (position.epoch >= NUMBER_END || position.sequence >= NUMBER_END) throw new PositionInvalid(text);
+    lastRead = new EpochRead(String(found[1]), position.epoch);
     return position;
   }
 
@@ -55,6 +61,38 @@ export class Position {
     return this.toString();
   }
 }
+
+/** The epoch that was read last. Messages share it, so it is not read again; this takes a third of the time of the expression. */
+class EpochRead {
+  #text;
+  #epoch;
+
+  /** @param {string} text @param {bigint} epoch */
+  constructor(text, epoch) {
+    this.#text = text;
+    this.#epoch = epoch;
+  }
+
+  /**
+   * A position of this epoch whose sequence is exact as a double; null: read it by the expression.
+   * @param {string} text
+   */
+  next(text) {
+    const first = this.#text.length + 1;
+    const end = text.length;
+    if (end <= first || end - first > SAFE_DIGITS || text.charCodeAt(first - 1) !== DOT || !text.startsWith(this.#text)) return null;
+    if (text.charCodeAt(first) === ZERO) return null;
+    let sequence = 0;
+    for (let place = first; place < end; place++) {
+      const digit = text.charCodeAt(place) - ZERO;
+      if (!(digit >= 0 && digit <= 9)) return null;
+      sequence = sequence * 10 + digit;
+    }
+    return new Position(this.#epoch, sequence);
+  }
+}
+
+let lastRead = new EpochRead("0", 0n);
 
 /**
  * @typedef {object} MessageFields what a message may say beside its subject and content

@@ -19,6 +19,8 @@ const REASON_BYTES_MAX = 123;
 const MISDIRECTED = 421;
 const NO_CODE = 1005; // ws: a close frame without a code
 const NO_CLOSE = 1006; // ws: the connection ended without a close frame
+const NOT_UTF8 = 1007;
+const BROKE_FRAMING = "the server broke the framing";
 
 /**
  * @typedef {Pick<import("node:https").RequestOptions, "ca" | "cert" | "key" | "passphrase" | "servername" | "rejectUnauthorized">}
@@ -63,6 +65,7 @@ class NodeLink {
     const settings = {
       ...tls,
       perMessageDeflate: false,
+      skipUTF8Validation: true, // decodeText refuses what is not UTF-8
       maxPayload: options.frameBytesMax,
       autoPong: false,
       closeTimeout: CLOSE_TIMEOUT_MS,
@@ -80,7 +83,7 @@ class NodeLink {
     socket.on("error", (error) => this.#failed(error));
     socket.on("close", (code, reason) => {
       if (code === NO_CLOSE) this.#finish({ code: null, reason: BROKE });
-      else this.#finish({ code: code === NO_CODE ? null : code, reason: decodeText(reason) });
+      else this.#finish({ code: code === NO_CODE ? null : code, reason: reason.toString() }); // words for people, whatever they are
     });
     this.#socket = socket;
   }
@@ -138,9 +141,24 @@ class NodeLink {
    * @param {boolean} isBinary
    */
   #message(data, isBinary) {
-    const frame = isBinary ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : data.toString();
+    const frame = isBinary ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : this.#textOf(data);
+    if (frame === null) return;
     if (this.#isPaused || this.#waiting.length > 0) this.#waiting.push(frame);
     else if (!this.#isEnded) this.#events.frame(frame);
+  }
+
+  /**
+   * Null where it is not UTF-8, which ends the link. ws would look first and read then, which takes longer.
+   * @param {Buffer} data
+   */
+  #textOf(data) {
+    try {
+      return decodeText(data);
+    } catch {
+      if (!this.#isEnded) this.#socket.close(NOT_UTF8);
+      this.#finish({ code: null, reason: `${BROKE_FRAMING}: a text frame is not UTF-8`, isInvalid: true });
+      return null;
+    }
   }
 
   /** What waits, until it is paused again; then the end, if there was one. */
@@ -158,7 +176,7 @@ class NodeLink {
     const { code = "", message } = error;
     const isTooLarge = code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
     if (code.startsWith("WS_ERR_")) {
-      const reason = `the server broke the framing: ${message}`;
+      const reason = `${BROKE_FRAMING}: ${message}`;
       this.#finish({ code: null, reason, ...(isTooLarge ? { isTooLarge } : { isInvalid: true }) });
     } else if (this.#isOpen) this.#finish({ code: null, reason: `${BROKE}: ${message}` });
     else if (/subprotocol/i.test(message)) this.#finish({ code: null, reason: `the server does not speak ${this.#subprotocol}` });

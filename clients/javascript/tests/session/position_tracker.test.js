@@ -181,6 +181,23 @@ test("a stand is read back from what is saved, and nothing else is one", () => {
   }
 });
 
+test("a position is read alike whatever was read before it", () => {
+  const number = fc.oneof(fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }), fc.constantFrom(0n, 1n, 10n, 10n ** 15n, (1n << 53n) + 1n));
+  const texts = fc.array(fc.tuple(fc.constantFrom(0n, 1n, 12n, 123n, (1n << 64n) - 1n), number), { minLength: 2, maxLength: 20 });
+  fc.assert(
+    fc.property(texts, (pairs) => {
+      for (const [epoch, sequence] of pairs) {
+        const text = `${epoch}.${sequence}`;
+        const { epoch: readEpoch, sequence: readSequence } = Position.parse(text);
+        assert.deepEqual([readEpoch, readSequence], [epoch, sequence], text);
+        for (const wrong of [`${text} `, `${epoch}.0${sequence}`, `${text}x`, `${epoch}:${sequence}`, `${epoch}.`, `${epoch}.-1`]) {
+          assert.throws(() => Position.parse(wrong), PositionInvalid, wrong);
+        }
+      }
+    }),
+  );
+});
+
 test("wherever a connection breaks everything comes once", () => {
   const lives = fc.tuple(fc.array(fc.nat({ max: 40 }), { maxLength: 30 }), fc.integer({ min: 1, max: 40 }));
   fc.assert(

@@ -136,6 +136,16 @@ for (const [name, bytes, code] of /** @type {const} */ ([
   });
 }
 
+test("a close whose reason is not UTF-8 is an end with its code", LIMITS, async () => {
+  const { url, stop } = await serve((socket, key) => {
+    socket.write(welcome(key));
+    socket.write(Uint8Array.of(0x88, 4, 0x0f, 0xa2, 0x61, 0xff));
+  });
+  const [, end] = await open(url).heard(2);
+  assert.deepEqual(end, { code: 4002, reason: "a\ufffd" });
+  stop();
+});
+
 test("a ping is answered, a break without a word is an end", LIMITS, async () => {
   const { url, stop } = await serve((socket, key) => {
     socket.write(welcome(key));
