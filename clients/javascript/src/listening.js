@@ -23,6 +23,21 @@ import { ClientClosed, ClientError } from "./errors.js";
  */
 
 /**
+ * A promise of an end, and what settles it. Where nobody looks at it the loop that reads throws the same error: that is no
+ * unhandled rejection. The promise of a listener takes its place, and is one.
+ * @returns {[Promise<void>, (error: unknown) => void]}
+ */
+export function newDone() {
+  let settle = (/** @type {unknown} */ _error) => {};
+  /** @type {Promise<void>} */
+  const done = new Promise((resolve, reject) => {
+    settle = (error) => (error === null ? resolve() : reject(error));
+  });
+  done.catch(() => {});
+  return [done, settle];
+}
+
+/**
  * Hand everything to a listener until the subscription ends.
  * @param {Subscription} subscription
  * @param {Listener | ((message: Message) => unknown)} listener
@@ -97,8 +112,11 @@ async function ended(reading, what, tell, log) {
   try {
     await reading;
   } catch (error) {
-    if (error instanceof ClientClosed) return what.close(); // a function was at work when its own side closed
-    if (what.isClosed) return log.warn("godwit: a listener failed after close()", error); // no listener is called any more
+    if (what.isClosed) {
+      // What it awaited ended with its own side: it did not fail. One that another client closed on ends this subscription.
+      if (!(error instanceof ClientClosed)) log.warn("godwit: a listener failed after close()", error);
+      return;
+    }
     what.close();
     if (tell === undefined) throw error;
     await tell(error);

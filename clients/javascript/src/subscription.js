@@ -2,6 +2,7 @@
 
 import { Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
+import { newDone } from "./listening.js";
 
 /** @typedef {import("./connection.js").Connection} Connection */
 /** @typedef {import("./connection.js").Log} Log */
@@ -17,10 +18,11 @@ import { ClientClosed } from "./errors.js";
  */
 export class Subscription {
   /**
-   * Resolves when the subscription has ended and all items were read. With a listener that has no `error` function it rejects with the
-   * error that ended the subscription.
+   * Settles when the subscription has ended, with a listener after its last call. It rejects with the error that ended the
+   * subscription, unless the listener has an `error` function.
+   * @type {Promise<void>}
    */
-  done = Promise.resolve();
+  done;
   #session;
   #connection;
   #core;
@@ -29,6 +31,7 @@ export class Subscription {
   #moves = 0;
   /** @type {() => void} */
   #join = () => {};
+  #end;
   /** @type {Promise<void>} */
   #joined;
 
@@ -46,6 +49,7 @@ export class Subscription {
     this.#joined = new Promise((resolve) => {
       this.#join = resolve;
     });
+    [this.done, this.#end] = newDone();
     core.wake = () => this.#woken();
   }
 
@@ -162,5 +166,6 @@ export class Subscription {
     this.#news.notify();
     const core = this.#core;
     if (core.isJoined || core.queue.isFull || core.state === "ended") this.#join();
+    if (core.state === "ended") this.#end(core.error);
   }
 }

@@ -2,6 +2,7 @@
 
 import { Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
+import { newDone } from "./listening.js";
 
 /** @typedef {import("./connection.js").Connection} Connection */
 /** @typedef {import("./model.js").Interest} Interest */
@@ -10,8 +11,11 @@ import { ClientClosed } from "./errors.js";
 
 /** Iterate it for the current interest and its changes. A slow reader receives the latest of each selector. */
 export class Watch {
-  /** Resolves when the watch has ended. With a listener it rejects with the error that ended it. */
-  done = Promise.resolve();
+  /**
+   * Settles when the watch has ended, with a listener after its last call. It rejects with the error that ended the watch.
+   * @type {Promise<void>}
+   */
+  done;
   #session;
   #connection;
   #core;
@@ -31,9 +35,13 @@ export class Watch {
     this.#session = session;
     this.#connection = connection;
     this.#core = core;
+    const [done, end] = newDone();
+    this.done = done;
     core.wake = () => {
       this.#news.notify();
-      if (core.isEnded) this.#resolveComplete();
+      if (!core.isEnded) return;
+      this.#resolveComplete();
+      end(core.error);
     };
   }
 
