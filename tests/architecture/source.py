@@ -1,7 +1,7 @@
-"""The repository as the house's rules see it: which files are kept, and how long the functions in them are.
+"""The repository for the architecture tests: which files are in git, and how long their functions are.
 
-Owns reading and measuring; the rules themselves stand in the tests beside it. Invariant: only files that git keeps (or
-would keep) are looked at, so that what was built or downloaded never breaks a rule.
+Owns reading and measuring; the tests in this folder have the rules. Invariant: only files that git keeps (or would keep)
+are looked at, so that what was built or downloaded never breaks a rule.
 """
 
 import ast

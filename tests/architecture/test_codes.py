@@ -1,4 +1,4 @@
-"""Clause 12.4 says which codes nobody sends: the sources name every other code where something is sent, and none of those."""
+"""Clause 12.4 lists the codes that are never sent: the sources send every other code, and none of those."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What the texts say about the repository is true: links lead somewhere, named files exist, configuration loads."""
+"""Statements of the docs about the repository: links work, named files exist, and configurations load."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Every module opens by saying what it owns; every Python module has a test file of its own, and no test file is orphaned."""
+"""Every module begins with a description; every Python module has a test file, and every test file a module."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The node that breaks its promises on purpose is a program of its own: nothing that is released has a line of it."""
+"""The node with deliberate faults is a separate program: released code contains none of it."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tool for renames changes, and what it leaves as it is."""
+"""What the rename tool changes, and what it keeps."""
 
 import subprocess
 import sys
