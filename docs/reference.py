@@ -22,7 +22,7 @@ from mkdocs.structure.files import File, Files
 from docs import describe, describe_clients
 from godwit.admin.openapi.page import describe_admin
 from godwit.config import describe_config
-from godwit.monitoring.schema import describe_figures
+from godwit.monitoring.schema import describe_metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT_ELSEWHERE = {
@@ -46,7 +46,7 @@ def make_pages() -> dict[str, str]:
         "reference/admin.md": describe_admin,
         "reference/configuration.md": describe_config,
         "reference/commands.md": describe.describe_commands,
-        "reference/metrics.md": describe_figures,
+        "reference/metrics.md": describe_metrics,
         "reference/codes.md": lambda: describe.describe_codes(read("codes")),
         "reference/limits.md": lambda: describe.describe_limits(read("limits")),
         "reference/http.md": lambda: describe.describe_http(ROOT / "protocol/openapi.json"),

@@ -93,7 +93,7 @@ def make_schema() -> Schema:
     }
 
 
-def list_indicators() -> Iterator[tuple[str, str, str, str]]:
+def list_stats_metrics() -> Iterator[tuple[str, str, str, str]]:
     """(name, unit, meaning, scopes) of every metric, in the table's order."""
     seen: dict[str, tuple[str, str, list[str]]] = {}
     for scope, figures in SCOPES.items():
@@ -105,9 +105,9 @@ def list_indicators() -> Iterator[tuple[str, str, str, str]]:
         yield name, unit, sentence, ", ".join(scopes)
 
 
-def describe_figures() -> str:
+def describe_metrics() -> str:
     """The reference page: every metric of /v1/stats, every window, every metric of /metrics."""
-    stats = "\n".join(f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_indicators())
+    stats = "\n".join(f"| `{name}` | {unit} | {scopes} | {said} |" for name, unit, said, scopes in list_stats_metrics())
     windows = "\n".join(f"| `{window.name}` | {window.seconds:,} |" for window in WINDOWS.values())
     metrics = "\n".join(f"| `{name}` | {kind} | {labels} | {said} |" for name, kind, labels, said in list_metrics())
     return f"""# Metrics

@@ -1,4 +1,4 @@
-"""What of a limit is used, and when a shared table is said to be nearly full."""
+"""The use of limits, and when a shared table is reported as nearly full."""
 
 import structlog
 

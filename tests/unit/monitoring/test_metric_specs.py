@@ -34,7 +34,7 @@ def test_every_figure_has_a_sentence_and_a_unit() -> None:
         assert figure.kind is not Kind.GAUGE or figure.name.endswith("_bytes") == (figure.unit == "bytes")
 
 
-def test_a_counters_indicator_is_its_growth_a_second_and_a_number_has_none() -> None:
+def test_a_counters_metric_is_its_growth_a_second_and_a_number_has_none() -> None:
     by_name = {figure.name: figure for figure in (*NODE, *PROTOCOL)}
     assert (by_name["gaps"].metric, by_name["gaps"].metric_unit) == ("gaps_per_second", "gaps per second")
     assert (by_name["cpu_seconds"].metric, by_name["cpu_seconds"].metric_unit) == ("cpu", "cores")

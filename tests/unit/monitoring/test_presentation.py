@@ -1,4 +1,4 @@
-"""The tree, its pieces on `$node`, and numbers that people can read; what is not known is left out."""
+"""The tree of metrics, its parts on `$node`, and rounded numbers; unknown values are left out."""
 
 import json
 

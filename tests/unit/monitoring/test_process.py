@@ -1,4 +1,4 @@
-"""What this process uses is more than nothing, and a processor's time only grows; who reads it stands back."""
+"""The process uses memory, its CPU time only grows, and the reading thread has low priority."""
 
 import os
 import sys

@@ -3,12 +3,12 @@
 import json
 
 from godwit.monitoring.metric_specs import CODE, NODE, PROTOCOL, REASON, SHARD
-from godwit.monitoring.schema import SCOPES, list_indicators, make_schema
+from godwit.monitoring.schema import SCOPES, list_stats_metrics, make_schema
 from godwit.monitoring.windows import WINDOWS
 
 
-def test_every_indicator_of_every_scope_is_described_once_in_the_table() -> None:
-    rows = list(list_indicators())
+def test_every_metric_of_every_scope_is_described_once_in_the_table() -> None:
+    rows = list(list_stats_metrics())
     names = [name for name, *_ in rows]
     figures = (*NODE, *PROTOCOL, *SHARD, *CODE, *REASON)
     assert sorted(names) == sorted({figure.metric for figure in figures} - {""})
@@ -25,7 +25,7 @@ def test_the_schema_names_all_windows_and_refuses_what_is_in_no_table() -> None:
     json.dumps(make_schema())
 
 
-def test_the_nodes_figures_hold_no_indicator_twice() -> None:
+def test_the_nodes_figures_hold_no_metric_twice() -> None:
     for figures in SCOPES.values():
         names = [figure.metric for figure in figures if figure.metric]
         assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""What is loaded is what was saved, or nothing: a file that was cut, changed or made up is put aside, and never believed."""
+"""Exactly the saved windows are loaded, or nothing: a file that was cut, changed or forged is renamed."""
 
 import json
 from pathlib import Path
