@@ -1,1 +1,1 @@
-"""MEASURES: goals, the runs that show them, results as data, charts and the page made from the data."""
+"""Measurements: goals, the runs that show them, results as data, and the charts and page made from the data."""

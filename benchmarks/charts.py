@@ -15,7 +15,7 @@ STYLE = (
 
 
 def draw_chart(outcome: dict[str, Any], figure: str, title: str, scale: float = 1.0) -> str:
-    """One figure of one outcome; servers that lack it are left out."""
+    """One metric of one outcome; servers without it are left out."""
     servers = {
         name: (server["median"][figure] * scale, [figures[figure] * scale for figures in server["rounds"]])
         for name, server in outcome["servers"].items()

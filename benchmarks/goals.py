@@ -1,4 +1,4 @@
-"""What the measurements must reach, each goal with the load and figure that shows it. Pure: reads outcomes, runs nothing."""
+"""The goals of the measurements, each with its load and metric. Pure: reads outcomes, runs nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outcomes = Mapping[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One bound on one figure of one server; `is_ratio` means the figure over the baseline's in the same round."""
+    """A bound on one metric of one server; `is_ratio`: the metric divided by the baseline's in the same round."""
 
     sentence: str
     load: str
@@ -24,12 +24,12 @@ class Goal:
     is_ratio: bool = False
     is_at_least: bool = False
     scale: float = 1.0
-    """Times the figure as it is stored."""
+    """A factor for the stored value."""
     over: str = ""
-    """The figure over this other server's in the same round."""
+    """The metric divided by that of this other server in the same round."""
 
     def measure(self, outcomes: Outcomes) -> float | None:
-        """What was measured; none where that load or server was not."""
+        """The measured value; None if that load or server was not measured."""
         outcome = outcomes.get(self.load, {})
         if self.over:
             rounds = self.list_rounds(outcomes)
@@ -112,29 +112,31 @@ GOALS = (
     Goal("… and each gets each of ten broadcasts once, in order", "million", "exact", 1, "", is_at_least=True),
     _ratio(f"connect and subscribe, server CPU, {URING}", "connect", "cpu_ms_per_1000", 1.4),
     _ratio(f"connect and subscribe, server CPU, {READY}", "connect", "cpu_ms_per_1000", 2.0, "godwit-readiness"),
-    _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {URING}", "fanout", CPU, 1.0),
-    _ratio(f"1 to 1,000, 50 messages/s, CPU a delivery, {URING}", "fanout", f"{CPU}_at_50", 1.0),
-    _ratio(f"1 to 1,000, 25 messages/s, CPU a delivery, {READY}", "fanout", CPU, 1.1, "godwit-readiness"),
-    _ratio(f"1 to 1,000, 50 messages/s, CPU a delivery, {READY}", "fanout", f"{CPU}_at_50", 1.1, "godwit-readiness"),
-    _ratio(f"100 subjects with 100 subscribers each, CPU a delivery, {URING}", "many", CPU, 1.1),
-    _journaled("with the journal, every delivery written down, 25 messages/s, CPU a delivery", ""),
+    _ratio(f"1 to 1,000, 25 messages/s, CPU per delivery, {URING}", "fanout", CPU, 1.0),
+    _ratio(f"1 to 1,000, 50 messages/s, CPU per delivery, {URING}", "fanout", f"{CPU}_at_50", 1.0),
+    _ratio(f"1 to 1,000, 25 messages/s, CPU per delivery, {READY}", "fanout", CPU, 1.1, "godwit-readiness"),
+    _ratio(f"1 to 1,000, 50 messages/s, CPU per delivery, {READY}", "fanout", f"{CPU}_at_50", 1.1, "godwit-readiness"),
+    _ratio(f"100 subjects with 100 subscribers each, CPU per delivery, {URING}", "many", CPU, 1.1),
+    _journaled("with the journal, every delivery written down, 25 messages/s, CPU per delivery", ""),
     _journaled("… 50 messages/s", "_at_50"),
-    _over("event streams, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-http", "godwit", "fanout"),
+    _over("event streams, 1 to 1,000, 25 messages/s, CPU per delivery", "", 1.15, "godwit-http", "godwit", "fanout"),
     _over(
-        "event streams, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-http", "godwit", "fanout"
+        "event streams, 1 to 1,000, 50 messages/s, CPU per delivery", "_at_50", 1.15, "godwit-http", "godwit", "fanout"
     ),
-    _over("MQTT at QoS 0, 1 to 1,000, 25 messages/s, CPU a delivery", "", 1.15, "godwit-mqtt", "godwit"),
-    _over("MQTT at QoS 0, 1 to 1,000, 50 messages/s, CPU a delivery", "_at_50", 1.15, "godwit-mqtt", "godwit"),
-    _over("MQTT at QoS 1, acknowledged, 25 messages/s, CPU a delivery", "", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"),
+    _over("MQTT at QoS 0, 1 to 1,000, 25 messages/s, CPU per delivery", "", 1.15, "godwit-mqtt", "godwit"),
+    _over("MQTT at QoS 0, 1 to 1,000, 50 messages/s, CPU per delivery", "_at_50", 1.15, "godwit-mqtt", "godwit"),
+    _over("MQTT at QoS 1, acknowledged, 25 messages/s, CPU per delivery", "", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"),
     _over(
-        "MQTT at QoS 1, acknowledged, 50 messages/s, CPU a delivery", "_at_50", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"
+        "MQTT at QoS 1, acknowledged, 50 messages/s, CPU per delivery", "_at_50", 2.0, "godwit-mqtt-qos1", "godwit-mqtt"
     ),
     _over("… over mosquitto's, 50 messages/s", "_at_50", 1.0, "godwit-mqtt-qos1", "mosquitto-qos1"),
     _over("… over nats-server's, 50 messages/s", "_at_50", 1.0, "godwit-mqtt-qos1", "nats-mqtt-qos1"),
     _at_most(
         "idle MQTT connection of 10,000, own memory", "mqtt-idle", "memory_kb_per_connection", 0.9, "kB", "godwit-mqtt"
     ),
-    _at_most("saturated, 1 to 1,000, 64 publishes in flight, resumable, CPU a delivery", "saturated", CPU, 0.40, "µs"),
+    _at_most(
+        "saturated, 1 to 1,000, 64 publishes in flight, resumable, CPU per delivery", "saturated", CPU, 0.40, "µs"
+    ),
     _at_most("1,000 clients resume 100 missed messages each, server CPU", "resume", "cpu_seconds", 0.12, "s"),
     Goal("… and each gets exactly what it missed", "resume", "exact", 1, "", is_at_least=True),
     _ratio("latency at 50,000 deliveries/s over 1,000 subjects, p99", "latency", "p99_us", 1.5),

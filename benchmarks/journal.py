@@ -63,7 +63,7 @@ def describe_run() -> Found:
 
 
 def load_node(running: Running, shape: Shape, dialect: str) -> Found:
-    """A shape's steps against a node, on whatever cores the system gives both."""
+    """Run a shape's steps against a node, on any cores."""
     plan = {**shape.plan(), "dialect": dialect, "address": running.address, "pids": running.pids}
     result = run_plan(plan, lambda text: None)
     if result["fault"] is not None or not result["is_exact"]:
@@ -109,7 +109,7 @@ def measure_commit(rounds: int, seconds: int, directory: Path) -> Found:
 
 
 def measure_restart(directory: Path) -> Found:
-    """Fills a journal through a node, which is killed; then times one that begins with it, and one that was stopped in order."""
+    """Fill a journal with a node that is then killed; then time the start of a node with it, and the start after an orderly stop."""
     found: Found = {
         "sentence": "From the start of the process until it has answered for 1,000,000 kept messages",
         "messages": KEPT,
@@ -141,7 +141,7 @@ def time_start(order: Order, kept: int = KEPT // SUBJECTS) -> float:
 
 
 def count_messages(address: str) -> int:
-    """All that a subject has, page after page."""
+    """The number of messages of a subject, page by page."""
     count, place = 0, f"&last={KEPT}"
     while True:
         with urllib.request.urlopen(f"{address}{place}&limit=1000", timeout=60) as answer:

@@ -1,4 +1,5 @@
-"""The pages of the million: how far each broadcast has come by when, and what a connection costs, at every size of the run.
+"""The pages of the million: the share of clients reached by each broadcast over time, and the cost of a connection, at every
+size of the run.
 
 Pure: reads one outcome. Curves are medians of the ten broadcasts; time is on a logarithmic axis, since sizes are.
 """
@@ -23,7 +24,7 @@ MEMORY = (("user_kb_per_connection", "the node's own"), ("kernel_kb_per_socket",
 
 
 def list_sizes(outcome: dict[str, Any]) -> list[int]:
-    """The sizes at which everybody was sent broadcasts, in rising order."""
+    """The sizes at which broadcasts were sent, in rising order."""
     steps = outcome["servers"]["godwit"]["runs"][0][0]["steps"]
     return sorted(int(step["name"].split()[-1]) for step in steps if step["name"].startswith("idle "))
 
@@ -58,7 +59,7 @@ def draw_spread(outcome: dict[str, Any]) -> str:
 
 
 def draw_memory(outcome: dict[str, Any]) -> str:
-    """What one connection costs at each size: the process, and the kernel."""
+    """The memory of one connection at each size: the process, and the kernel."""
     sizes = list_sizes(outcome)
     rows = [[_figure(outcome, figure, size, sizes[-1]) for figure, _ in MEMORY] for size in sizes]
     highest = max(sum(row) for row in rows)

@@ -28,16 +28,16 @@ DOCS = HERE.parent / "docs"
 CHARTS = {
     "idle": ("memory_kb_per_connection", "Own memory of an idle connection, kB", 1.0),
     "connect": ("cpu_ms_per_1000", "Server CPU of 1,000 connects with a subscription, ms", 1.0),
-    "fanout": ("cpu_us_per_delivery", "1 to 1,000, 25 messages/s: server CPU a delivery, µs", 1.0),
-    "many": ("cpu_us_per_delivery", "100 subjects × 100 subscribers: server CPU a delivery, µs", 1.0),
-    "saturated": ("cpu_us_per_delivery", "Saturated, 1 to 1,000: server CPU a delivery, µs", 1.0),
+    "fanout": ("cpu_us_per_delivery", "1 to 1,000, 25 messages/s: server CPU per delivery, µs", 1.0),
+    "many": ("cpu_us_per_delivery", "100 subjects × 100 subscribers: server CPU per delivery, µs", 1.0),
+    "saturated": ("cpu_us_per_delivery", "Saturated, 1 to 1,000: server CPU per delivery, µs", 1.0),
     "publish": ("publishes_per_cpu_second", "Acknowledged publishes a second of server CPU, thousands", 1e-3),
     "latency": ("p99_us", "50,000 deliveries/s over 1,000 subjects: p99, ms", 1e-3),
 }
 
 
 def read_outcomes(results: Path) -> dict[str, dict[str, Any]]:
-    """The outcomes kept in a folder, by load."""
+    """The outcomes in a folder, by load."""
     return {file.stem: json.loads(file.read_text()) for file in sorted(results.glob("*.json"))}
 
 

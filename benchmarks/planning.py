@@ -1,4 +1,5 @@
-"""Holds `godwit plan` against `godwit bench`: measures this machine, plays some workloads, keeps both sides of each figure.
+"""Compares `godwit plan` with `godwit bench`: measures this machine, runs some workloads, and stores the predicted and the
+measured value of each metric.
 
     python -m benchmarks.planning [--takes 3] [--add]        writes benchmarks/results/plan/checks.json
 
@@ -41,7 +42,7 @@ WORKLOADS = {
 
 
 def take() -> dict[str, Any]:
-    """Measures, plays, and measures again; the outcome as a JSON value."""
+    """Measure, run the workloads, and measure again; the outcome as a JSON value."""
     before = measure_machine("auto", show_progress)
     played = {name: play(workload, before, show_progress) for name, workload in WORKLOADS.items()}
     after = measure_machine("auto", show_progress)
@@ -59,7 +60,7 @@ def take() -> dict[str, Any]:
 
 
 def describe_takes(takes: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is kept: every take, and what they come to together."""
+    """The stored result: every take, and their medians."""
     played = {name: [[Compared(**one) for one in each["compared"][name]] for each in takes] for name in WORKLOADS}
     return {
         "commit": find_commit(),
@@ -76,7 +77,7 @@ def describe_takes(takes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read_takes(result: Path) -> list[dict[str, Any]]:
-    """The takes that are kept of this commit; none where it is another, or nothing is there."""
+    """The stored takes of this commit; empty if the file is of another commit or missing."""
     if not result.exists():
         return []
     kept = json.loads(result.read_text())
@@ -87,7 +88,7 @@ def read_takes(result: Path) -> list[dict[str, Any]]:
 
 
 def settle(takes: list[list[Compared]]) -> list[dict[str, Any]]:
-    """The median of each figure over the takes in which it was seen."""
+    """The median of each metric over the takes that have it."""
     names = dict.fromkeys(one.name.split(",")[0] for found in takes for one in found)
     settled = []
     for name in names:

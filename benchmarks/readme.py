@@ -24,14 +24,14 @@ ROWS = (
 
 
 def put_figures(readme: str, outcomes: Outcomes) -> str:
-    """The README with its figures made anew."""
+    """The README with its table of metrics replaced."""
     before, _, rest = readme.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{build_figures(outcomes)}{END}{after}"
 
 
 def build_figures(outcomes: Outcomes) -> str:
-    """The table, with where it was measured; empty while nothing was."""
+    """The table, with the machine; empty if nothing was measured."""
     rows = [
         _describe_row(outcomes[load], figure, what, unit, scale)
         for load, figure, what, unit, scale in ROWS

@@ -37,14 +37,14 @@ AGAINST = {
     "slow": "",
     "million": "",
 }
-"""Beside this node on io_uring. nchan cannot take 1,000 publishers' worth of the latency load in one process's turn."""
+"""Targets in addition to this node on io_uring. nchan cannot run the latency load's 1,000 publishers in one process."""
 
 ROUNDS_OTHERS = 3
 ROUNDS = {"journal": 5, "latency": 5}
-"""More than the others: a small difference is looked for, or single rounds differ much."""
+"""Loads with more rounds than others, because a small difference is measured or single rounds differ much."""
 
 ON_DEMAND = {"million"}
-"""Only when it is named: it takes ten gigabytes and six minutes."""
+"""Loads that run only if they are named: they need ten gigabytes and six minutes."""
 
 
 def main() -> int:

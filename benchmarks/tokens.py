@@ -35,7 +35,7 @@ PERMISSIONS = {"allow": {"subscribe": ["/news/**"], "both": ["/rooms/1/**"]}, "d
 
 
 async def measure(algorithm: str, count: int, folder: Path) -> dict[str, float]:
-    """Each of `count` clients shows a token of its own, all at once; then all come back with the same."""
+    """Each of `count` clients sends a token of its own, all at once; then all reconnect with the same one."""
     key = KEYS[algorithm]
     file = folder / algorithm
     pem = (

@@ -1,4 +1,4 @@
-"""An audit: who did what, a line of JSON each, in a file that is written in batches.
+"""An audit that writes one line of JSON for each event to a file, in batches.
 
     PYTHONPATH=examples godwit serve --set audit.plugins=audit:Ledger
 

@@ -1,8 +1,8 @@
-"""An authorizer: everybody reads the news, those with a token publish in their own room, and orders are asked about one by one.
+"""An authorizer: everybody reads the news, clients with a token publish in their own room, and each order is asked about.
 
     PYTHONPATH=examples godwit serve --set access.mode=custom --set access.authorizer=authorizer:Rooms
 
-It is asked when a client connects, and for what its rules say `ask`; never for a message. The engine judges by the rules alone.
+It is asked when a client connects, and for what its rules say `ask`; never for a message. The engine applies the rules.
 """
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, SelectorQuestion

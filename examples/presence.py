@@ -1,8 +1,9 @@
-"""Presence, built on the audit interface: who is in a room right now, as a retained message on /presence/ROOM.
+"""Presence, built on the audit interface: the clients in a room, as a retained message on /presence/ROOM.
 
     PYTHONPATH=examples godwit serve --set audit.plugins=presence:Presence
 
-A subscription to /rooms/ROOM is what being there means; a new subscriber of /presence/ROOM gets the list as its snapshot.
+A client is in a room while it subscribes to /rooms/ROOM. A new subscriber of /presence/ROOM gets the list as its
+snapshot.
 """
 
 from collections import Counter, defaultdict

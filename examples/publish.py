@@ -1,9 +1,9 @@
-"""Publish the lines of standard input, one message each, and say where each was accepted.
+"""Publish each line of standard input as one message, and print its position.
 
     seq 3 | python examples/publish.py /numbers [ws://127.0.0.1:8800]
 
-Each publish waits for its acknowledgement. When the connection breaks before it came, the client sends the same message
-again under the same key, so that it is one message and not two.
+Each publish waits for its acknowledgement. If the connection breaks before, the client sends the message again with the
+same number, so that it becomes one message.
 """
 
 import asyncio

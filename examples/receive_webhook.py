@@ -1,4 +1,4 @@
-"""A receiver of webhooks: checks the signature over the raw body, then prints what came.
+"""A receiver of webhooks: checks the signature of the raw body, then prints the event.
 
     python examples/receive_webhook.py 9000 whsec_…
 
@@ -19,7 +19,7 @@ AGE_S_MAX = 300
 
 
 def is_signed(secret: str, headers: dict[str, str], body: bytes) -> bool:
-    """Whether one of the signatures is ours, and the message is not an old one that somebody sends again."""
+    """Whether one of the signatures is valid, and the message is recent, so not a replay of an old one."""
     name, sent_s = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "0")
     if not sent_s.isdigit() or abs(time.time() - int(sent_s)) > AGE_S_MAX:
         return False
@@ -45,7 +45,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing but what is printed above."""
+        """Log nothing else."""
 
 
 if __name__ == "__main__":

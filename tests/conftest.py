@@ -1,4 +1,4 @@
-"""What every test shares: the repository's root.
+"""Shared by all tests: the repository's root.
 
 Fixtures that only one folder needs live in that folder's own conftest. No test sleeps, and none uses a fixed port.
 """

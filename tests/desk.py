@@ -1,4 +1,4 @@
-"""An authorizer for tests: it knows its tokens by heart; what a token is called is what it does."""
+"""An authorizer for tests with fixed tokens; the name of a token decides its behaviour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule, Sel
 
 
 class Desk(Authorizer):
-    """Lets everybody at the news, and asks about orders: the first may be published."""
+    """Allows everybody to read the news, and asks about orders: the first may be published."""
 
     def __init__(self) -> None:
         self.asked: list[SelectorQuestion] = []

@@ -1,1 +1,1 @@
-"""What the two client libraries pay for a message: `python -m benchmarks.clients.run`."""
+"""The CPU cost of a received message in the two client libraries: `python -m benchmarks.clients.run`."""

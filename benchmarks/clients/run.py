@@ -39,7 +39,7 @@ Version = tuple[str, Path]
 
 @dataclass(frozen=True)
 class Library:
-    """How one of them is started: `words` before the URL, and where `root` has it."""
+    """How one of them is started: `words` come before the URL, and `root` is its folder."""
 
     name: str
     words: tuple[str, ...]
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def describe(by_version: dict[str, list[float]]) -> dict[str, Any]:
-    """CPU of a message in microseconds; the least of the rounds is the one that other processes disturbed least."""
+    """CPU of a message in microseconds; the lowest of the rounds, which other processes disturbed least."""
     medians = {name: statistics.median(took) for name, took in by_version.items()}
     least = {name: min(took) for name, took in by_version.items()}
     described: dict[str, Any] = {

@@ -36,7 +36,7 @@ LOADS: dict[str, Callable[[Options], Awaitable[dict[str, Any]]]] = {
 
 
 def run(name: str, receivers: int, seconds: float) -> dict[str, Any]:
-    """One load, with what a reader needs to judge its figures."""
+    """Run one load; the result includes the conditions of the measurement."""
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(LOADS[name](Options(Path(folder), receivers, seconds)))

@@ -1,4 +1,5 @@
-"""Very many connected inboxes: how soon all of them have their head again after dispatch restarts, and what others notice of it.
+"""Very many connected inboxes: how long after a restart of dispatch all of them have their head, and the effect on other
+clients.
 
 Node and dispatch are processes of their own. Each client has its own receiver and token and is one WebSocket. The "other clients" are those
 of the load generator, which publish and subscribe on subjects of their own. A node needs a descriptor for each connection: as many as
@@ -22,13 +23,13 @@ from .server import OPTIONS, Options, find_server, read_listeners, set_all, star
 
 RECEIVERS = 10_000
 SPARE = 600
-"""Descriptors that a process needs for other things."""
+"""File descriptors that a process needs for other purposes."""
 OPENING = 64
 OTHERS = {"subscribers": 50, "subjects": 10, "publishers": 5}
 RATE = 500.0
 CLOSE, PING, PONG = 8, 9, 10
 PART_S, PARTS_ALONE, PARTS = 2.0, 4, 14
-"""The others are measured in parts: alone, and then while dispatch restarts."""
+"""Other clients are measured in parts: alone, and then while dispatch restarts."""
 
 
 class Heads(asyncio.Protocol):
@@ -100,7 +101,7 @@ class Heads(asyncio.Protocol):
 
 
 class Counting:
-    """The clients that have their head, once each, since `begin`."""
+    """The clients that have received their head, once each, since `begin`."""
 
     def __init__(self) -> None:
         self._who: set[Heads] = set()
@@ -158,7 +159,7 @@ AWAY = set_all(["dispatch.address=127.0.0.1:0", "dispatch.node_url=ws://127.0.0.
 
 
 async def restart_dispatch(folder: Path, data: str, client: str, receivers: int) -> dict[str, Any]:
-    """Connects everybody, measures the others alone, then dispatch ends and starts again while they are measured, too."""
+    """Connect all clients, measure the others alone, then restart dispatch while they are measured too."""
     words = (
         "dispatch",
         "run",
@@ -229,7 +230,7 @@ async def connect_all(
 
 
 def measure_others(client: str, loop: asyncio.AbstractEventLoop, is_next: asyncio.Event) -> list[float]:
-    """The p99 of clients that have nothing to do with dispatch, ms, for each part of the time; `is_next` is set when they were alone."""
+    """The p99 of clients without dispatch, in ms, for each part of the time; `is_next` is set when they were measured alone."""
     publishes = [
         {"do": "publish", "name": f"part {number}", "messages": int(RATE * PART_S), "rate": RATE}
         for number in range(PARTS)

@@ -1,4 +1,4 @@
-"""A server process with dispatch in a folder, and what the loads ask of it."""
+"""A server process with dispatch in a folder, and the requests of the loads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for. `receivers` 0: as many as the load says by itself."""
+    """The command's options. `receivers` 0: the load's default."""
 
     folder: Path
     receivers: int = 0
@@ -45,7 +45,7 @@ class Served:
     key: str
     numbers: Iterator[int]
     client: str = ""
-    """Where the node of the same process takes clients."""
+    """The client address of the node in the same process."""
 
     def call(self, method: str, path: str, body: bytes | None = None, key: str = "") -> Any:
         headers = {"Authorization": f"Bearer {key or self.key}"}
@@ -72,7 +72,7 @@ class Served:
 
 @asynccontextmanager
 async def served(folder: Path, settings: Sequence[str] = ()) -> AsyncIterator[Served]:
-    """Starts the server with settings such as `dispatch_limits.lease_ms=1000`; ends it at the end."""
+    """Start the server with settings such as `dispatch_limits.lease_ms=1000`, and end it afterwards."""
     process = start("serve", "--dispatch", "--data", str(folder), *OPTIONS, *set_all(settings), runtime=folder)
     try:
         listeners = await read_listeners(process)
@@ -100,7 +100,7 @@ def set_all(settings: Sequence[str]) -> list[str]:
 
 
 async def read_listeners(process: subprocess.Popen[str]) -> dict[str, str]:
-    """Where a process listens, from the line that it prints once it does."""
+    """The addresses of a process, from the line that it prints once it listens."""
     assert process.stdout is not None
     line = await asyncio.to_thread(process.stdout.readline)
     return dict(word.split("=", 1) for word in line.split()[1:])

@@ -1,5 +1,6 @@
-"""An authorizer that fails or is late has allowed nothing and denied nothing for good: every wire says so in its own words, no other
-command suffers by it, and the same command sent again is asked about again."""
+"""An authorizer that fails or is late: every protocol reports it with its own code, other commands are not affected, and the
+same command sent again is asked again.
+"""
 
 from __future__ import annotations
 

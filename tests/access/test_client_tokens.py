@@ -1,4 +1,6 @@
-"""Another token for a client that is connected: the same identity renews, another one comes anew, and nothing is mixed."""
+"""A new token for a connected client: the same identity continues, another one gets a new connection, and publishes of the
+two are not mixed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a token ends, by its time and by a revocation, on every wire: who is connected is told, and nothing is delivered after it."""
+"""The end of a token, by its time and by a revocation, on every protocol: the client is notified, and nothing is delivered after it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ISSUER = "https://login.example"
 
 
 class Login:
-    """Who signs tokens: its keys by name, those of them that it shows, and how it answers."""
+    """The signer of tokens: its keys by name, those that it publishes, and how it answers."""
 
     def __init__(self) -> None:
         self.keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("one", "two")}
@@ -62,7 +62,7 @@ async def listening(login: Login, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 
 async def connect(node: testing.RunningNode, token: str) -> int:
-    """0 where it is let in, else the code it is told."""
+    """0 if the connection is accepted, otherwise the code received."""
     async with Peer.live(node.client.host, node.client.port) as peer:
         told = await peer.ask({"id": 1, "connect": {"token": token}})
         return 0 if told.get("ok") == "connected" else int(told.get("close", told.get("error", -1)))

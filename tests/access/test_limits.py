@@ -1,4 +1,4 @@
-"""Rates and quotas on a real node: each wire is told in its words, operators see who and why, a reload changes them."""
+"""Rates and quotas on a real node: every protocol reports them in its own form, operators see who and why, and a reload changes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others behind the same address try harms nobody who has come already, and wrong tokens never lock out the right one."""
+"""Attempts from the same address do not affect connected clients, and wrong tokens never block the right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reload that narrows what an issuer's tokens grant reaches whoever is connected with one."""
+"""A reload that narrows the grants of an issuer's tokens applies to connected clients with such a token."""
 
 import asyncio
 from pathlib import Path

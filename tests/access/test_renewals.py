@@ -1,4 +1,4 @@
-"""A token that a connected client shows anew is an event of its own: audits and the log of sessions have it, and no token stands in it."""
+"""A token that a connected client renews is an event of its own, for audits and the log of sessions, and contains no token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the JavaScript client share: its package as `npm pack` makes it, served statically beside pages."""
+"""Fixtures of the JavaScript client's tests: its package as `npm pack` makes it, served with test pages."""
 
 import asyncio
 import fcntl

@@ -1,4 +1,4 @@
-"""Requests of a page that a test lets wait, to answer them in its own order."""
+"""Requests of a page that a test holds and answers in its own order."""
 
 from __future__ import annotations
 

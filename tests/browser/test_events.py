@@ -1,5 +1,5 @@
-"""Server-Sent Events as others read them: the EventSource of a real browser, and an independent one in Node. The connection is
-cut under them again and again; each comes back by itself with its last id, and nothing is missing and nothing twice.
+"""Server-Sent Events with other readers: the EventSource of a real browser, and an independent one for Node.js. Their
+connection is cut repeatedly; each reconnects with its last id, and receives every message once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a browser does to a page that nobody looks at: it keeps it for the back button, or freezes it. By the DevTools protocol."""
+"""Pages in the background: a browser keeps them for the back button, or freezes them. With the DevTools protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are not what a command takes them for: a sentence that names the file, and never a traceback."""
+"""Files that are not in the form that a command expects: an error that names the file, and no traceback."""
 
 from __future__ import annotations
 

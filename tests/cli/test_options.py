@@ -1,4 +1,6 @@
-"""Every option of `publish` and `tail`, and every number of any command, with values that nobody means: a sentence, never a fault."""
+"""Every option of `publish` and `tail`, and every number of any command, with wrong values: an error sentence, never an
+internal error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client makes of what comes what protocol/vectors/recovery.json says, and stands where it says."""
+"""A client processes received frames as protocol/vectors/recovery.json requires, and has the position given there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node says what the scripts of protocol/vectors/sessions.json and streams.json say it does. The Rust core plays the same scripts."""
+"""A node answers as the scripts in protocol/vectors/sessions.json and streams.json require. The Rust core runs the same scripts."""
 
 from __future__ import annotations
 

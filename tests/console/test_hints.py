@@ -1,4 +1,4 @@
-"""What the console says before somebody asks: what was probably meant, why a button is off, and what is no fault at all."""
+"""Hints of the console: what was probably meant, why a button is disabled, and what is not an error."""
 
 import re
 

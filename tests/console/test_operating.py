@@ -1,4 +1,4 @@
-"""What an operator does on the console, and what it does by itself: a node that is lost and comes back, a tab nobody looks at."""
+"""Operations in the console, and its automatic behaviour: a node that is lost and returns, and a hidden tab."""
 
 import json
 import re

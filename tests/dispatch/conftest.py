@@ -1,4 +1,4 @@
-"""Dispatch beside a node, both real, on free ports."""
+"""A real node and a real dispatch, on free ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API keeps to its own document, whoever asks: schemathesis with a live key, a test key and another tenant's."""
+"""The API follows its OpenAPI document for every caller: schemathesis with a live key, a test key and a key of another tenant."""
 
 from __future__ import annotations
 

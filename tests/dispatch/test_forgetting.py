@@ -1,4 +1,4 @@
-"""What is deleted is gone: erased addresses from every file, and old notifications with everything that belongs to them."""
+"""Deleted data does not exist any more: erased addresses in any file, and old notifications with everything that belongs to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tenant may use and how long it is kept, what a test key reaches, and dead letters over several pages."""
+"""Quotas and retention of a tenant, the addresses of a test key, and dead letters over several pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of the guides that end by themselves, or can be told to, are run as they stand against a real node."""
+"""Commands in the guides that end by themselves, or can be ended, are run unchanged against a real node."""
 
 from __future__ import annotations
 

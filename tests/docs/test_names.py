@@ -1,4 +1,4 @@
-"""What the texts name is there: settings, limits, codes and metrics, as the program has them."""
+"""Names in the docs exist in the program: settings, limits, codes and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distributions: what they require, that the client's works alone, and what the server's does on a machine without compilers."""
+"""The distributions: their requirements, that the client's works alone, and the server's on a machine without compilers."""
 
 from __future__ import annotations
 

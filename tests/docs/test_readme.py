@@ -1,4 +1,4 @@
-"""The README's table of protocols: each command is run as it stands (but for the ports), and what one publishes all others get."""
+"""The README's table of protocols: each command is run unchanged (except for ports), and every subscriber receives what one publishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the texts tell a reader to type is what the programs take; what they show as a whole program is run."""
+"""Commands in the docs are accepted by the programs; complete programs in the docs are run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of docs/security/user-notifications.md does what the page says, with the test's own keys for the provider's."""
+"""The configuration in docs/security/user-notifications.md works as the page says, with the test's own keys instead of the provider's."""
 
 import asyncio
 import re

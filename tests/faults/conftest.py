@@ -1,4 +1,4 @@
-"""What the fault tests share: a printed seed, and the drivers they run on.
+"""Shared by the fault tests: a printed seed, and the drivers.
 
 `TEST_SEED=7` repeats a run; `TEST_DRIVER=readiness` confines it to one driver.
 """

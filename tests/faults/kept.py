@@ -1,4 +1,4 @@
-"""What a node has of a subject, asked for page by page."""
+"""The messages that a node has of a subject, page by page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import aiohttp
 
 
 class Place(Protocol):
-    """Where a node listens."""
+    """The address of a node."""
 
     @property
     def host(self) -> str: ...

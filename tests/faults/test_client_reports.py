@@ -1,4 +1,4 @@
-"""What users of other clients reported, tried on this one against a real node."""
+"""Bug reports of users of other clients, tried with this client and a real node."""
 
 from __future__ import annotations
 

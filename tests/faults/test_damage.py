@@ -1,4 +1,4 @@
-"""What a node says of messages that damage took from its journal: never that none is missing where it cannot know."""
+"""A node with damaged journal segments: it never reports that no messages are missing if it cannot know."""
 
 from __future__ import annotations
 

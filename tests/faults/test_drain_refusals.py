@@ -1,4 +1,6 @@
-"""A node that drains takes nothing new (protocol.md, 13.3): 4124 on WebSocket and HTTP; MQTT is told on `$godwit/notices`, and served."""
+"""A draining node accepts nothing new (protocol.md, 13.3): 4124 on WebSocket and HTTP; MQTT clients receive a notice on
+`$godwit/notices`.
+"""
 
 from __future__ import annotations
 

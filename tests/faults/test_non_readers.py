@@ -1,4 +1,4 @@
-"""Clients that subscribe and never read cost the others nothing, and are told what they missed when they read again."""
+"""Clients that subscribe and never read do not affect others, and receive a gap when they read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A publish whose answer was lost is one message, however many others publish before the client comes back."""
+"""A publish whose answer was lost becomes one message, even if many others publish before the client reconnects."""
 
 from __future__ import annotations
 

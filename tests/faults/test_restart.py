@@ -1,4 +1,4 @@
-"""A node that is killed and started again: a gap that says so, then everything live."""
+"""A node that is killed and restarted: subscribers receive a gap with the reason, then all new messages."""
 
 from __future__ import annotations
 

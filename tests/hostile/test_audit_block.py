@@ -1,4 +1,4 @@
-"""An audit that publishers wait for misses no message: whoever comes and goes meanwhile, however small its queue is."""
+"""An audit for which publishers wait receives every message, with any number of clients and any size of its queue."""
 
 from __future__ import annotations
 

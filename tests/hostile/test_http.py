@@ -1,4 +1,4 @@
-"""Hostile HTTP requests: bodies, media types, numbers and ids that are none, forged events and fields, guessed tokens."""
+"""Hostile HTTP requests: invalid bodies, media types, numbers and ids, forged events and fields, guessed tokens."""
 
 from __future__ import annotations
 

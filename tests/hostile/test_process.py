@@ -1,4 +1,4 @@
-"""What hits the whole process: a storm of connections, no descriptor left, a clock that jumps, broken files, floods of names."""
+"""Faults of the whole process: a storm of connections, no free descriptor, a clock that jumps, broken files, floods of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile WebSocket peers: compression that nobody agreed to, silence, commands before a login, tokens past their end."""
+"""Hostile WebSocket clients: unrequested compression, silence, commands before the login, expired tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables as they are declared: every column has a sentence, and the reference pages say what the tables are."""
+"""The declared tables: every column has a description, and the reference pages describe the tables as they are."""
 
 from __future__ import annotations
 

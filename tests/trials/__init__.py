@@ -1,1 +1,1 @@
-"""Trials: a node under random load and faults, and what everybody received, held to what was published, by code of their own."""
+"""Trials: a node under random load and faults; independent code compares what each client received with what was published."""

@@ -1,4 +1,6 @@
-"""Publishers that wait for the disk and subscribers that resume, over plain WebSockets: what one receives must follow what it had."""
+"""Publishers that wait for the disk and subscribers that resume, over plain WebSockets: received messages must follow the
+earlier ones.
+"""
 
 from __future__ import annotations
 

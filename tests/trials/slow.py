@@ -8,7 +8,7 @@ from typing import Any
 
 
 class History:
-    """What was published: contents by subject and sequence, as the publisher was told."""
+    """The published contents by subject and sequence, as acknowledged to the publisher."""
 
     def __init__(self) -> None:
         self.contents: dict[str, dict[int, int]] = {}
@@ -23,7 +23,7 @@ class History:
 
 @dataclass
 class View:
-    """What one subscription has been given. `whole`: each message, or a gap that counts what is missing."""
+    """What one subscription has received. `whole`: every message, or a gap with the number of missing ones."""
 
     name: str
     history: History
@@ -44,7 +44,7 @@ class View:
             self.faults.append(f"{self.name}: a gap of the whole pattern: {said}")
 
     def resume(self) -> None:
-        """The next connection begins: a resume token may be older than what was received."""
+        """The next connection begins; a resume token may be older than the last received message."""
         self.unsure = set(self.stands)
 
     def _take_message(self, subject: str, said: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ class View:
         self.stands[subject] = max(stand, at)
 
     def count_behind(self) -> int:
-        """Messages between where it stands and the heads."""
+        """The number of messages between its position and the heads."""
         heads = self.history.heads
         return sum(max(head - self.stands.get(subject, 0), 0) for subject, head in heads.items() if self._has(subject))
 

@@ -1,4 +1,4 @@
-"""What the trials' own clients make of a node that is killed."""
+"""The trials' own clients with a node that is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admin port over a real socket, with a stand-in for the engine: routes, paging, and what strangers are refused."""
+"""The admin port over a real socket, with a fake engine: routes, paging, and refused requests."""
 
 import re
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a node says of itself as it starts: each line where it is due, and only there."""
+"""The log lines of a node's start: each only when it applies."""
 
 from __future__ import annotations
 

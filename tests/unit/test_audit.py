@@ -1,4 +1,4 @@
-"""Batches come to every audit in order; a slow one loses the oldest and is told, or messages stay where they are."""
+"""Batches are passed to every audit in order; a slow audit loses the oldest events and receives their number, or messages wait."""
 
 import asyncio
 import threading

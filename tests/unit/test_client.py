@@ -1,4 +1,4 @@
-"""The client against a scripted peer over a real WebSocket: what the pure tests cannot see."""
+"""The client with a scripted server over a real WebSocket: behaviour that the pure tests cannot check."""
 
 from __future__ import annotations
 

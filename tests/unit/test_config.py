@@ -1,4 +1,4 @@
-"""Where values come from, which are refused, and that the words of a refusal help."""
+"""The sources of values, refused values, and helpful error texts."""
 
 import tomllib
 from contextlib import nullcontext

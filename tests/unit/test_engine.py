@@ -1,4 +1,4 @@
-"""The door: one suite for the stand-in and, where it is built, the compiled engine; so that the fake tells no lies."""
+"""The engine's interface: the same tests for the fake engine and, if it is built, the compiled one, so that they agree."""
 
 import asyncio
 import importlib.util

@@ -1,4 +1,4 @@
-"""What is raised says what is wrong in one line, and is caught by its kind."""
+"""An error says what is wrong in one line, and can be caught by its class."""
 
 import pytest
 

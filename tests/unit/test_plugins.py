@@ -1,4 +1,4 @@
-"""Extensions are found by name or by entry point, and what is none is said before a port opens."""
+"""Extensions are found by name or by entry point; one that is not valid is reported before a port opens."""
 
 import asyncio
 from importlib.metadata import EntryPoint

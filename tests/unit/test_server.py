@@ -1,4 +1,4 @@
-"""The node's order of things, with a stand-in for the engine: start, readiness, questions, drain, stop."""
+"""The node's order of steps, with a fake engine: start, readiness, questions, drain, stop."""
 
 import asyncio
 import json

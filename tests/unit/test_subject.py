@@ -1,4 +1,4 @@
-"""What is a legal subject or pattern, and which pattern holds which subject."""
+"""Which subjects and patterns are valid, and which pattern matches which subject."""
 
 import pytest
 

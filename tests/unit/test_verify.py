@@ -1,4 +1,4 @@
-"""What a run of `godwit verify` is made of: the plan of a seed, lanes that break connections, traces, and the words of a verdict."""
+"""The parts of a `godwit verify` run: the plan of a seed, lanes that break connections, traces, and the text of a verdict."""
 
 from __future__ import annotations
 

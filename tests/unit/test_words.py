@@ -1,4 +1,4 @@
-"""One is not told as many."""
+"""One is not written in the plural."""
 
 from __future__ import annotations
 

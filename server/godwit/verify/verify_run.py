@@ -1,4 +1,4 @@
-"""One run: everybody is built from the plan, disturbed as it says, brought to the end, and judged.
+"""One run: creates the clients of the plan, injects its faults, waits for the end, and judges.
 
 Start reading here. Owns the order: the node, lanes, joined subscribers, publishing with faults, a time without faults,
 the end. `judge` decides what is right.

@@ -1,4 +1,4 @@
-"""A template that names its receiver is rendered for each: on every channel, and one that does not render fails only its own deliveries."""
+"""A template that uses `receiver` is rendered for each receiver on every channel; an error fails only that receiver's deliveries."""
 
 from __future__ import annotations
 

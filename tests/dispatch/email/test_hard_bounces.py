@@ -1,4 +1,4 @@
-"""An address that its mail server does not know is asked for once, whoever has it, until its suppression is lifted."""
+"""An address that is unknown to its mail server is used once, for any receiver, until its suppression is deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request gives an e-mail of its own: subject, parts, copies, headers and attachments; none becomes a forged header."""
+"""The e-mail parts of a request: subject, parts, copies, headers and attachments; none can forge a header."""
 
 from __future__ import annotations
 

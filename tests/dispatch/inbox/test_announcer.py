@@ -1,4 +1,4 @@
-"""The announcer knows who is connected, and when it knows everybody."""
+"""The announcer knows which receivers are connected, and when it knows all of them."""
 
 from __future__ import annotations
 

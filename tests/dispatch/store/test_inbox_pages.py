@@ -1,4 +1,4 @@
-"""Pages of the inbox channel: small jobs share a commit, a large one is cut at the limit, and nobody's item is lost or doubled."""
+"""Pages of the inbox channel: small jobs share a commit, a large one ends at the limit, and every item is stored exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Stored secrets are in no file in plain text, and `godwit dispatch rekey` encrypts them anew without losing one, whenever it is killed."""
+"""No file has stored secrets in plain text, and `godwit dispatch rekey` encrypts them with a new key without losing one,
+even if it is killed.
+"""
 
 from __future__ import annotations
 

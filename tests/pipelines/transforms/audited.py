@@ -28,7 +28,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass
 class Scene:
-    """What a node's journal holds; the node's name is the scene's."""
+    """A node's journal; the node has the scene's name."""
 
     deliveries: Rows
     messages: Rows

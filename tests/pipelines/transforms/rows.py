@@ -1,4 +1,4 @@
-"""Rows of the journal for tests: what a test does not care about is filled in."""
+"""Rows of the journal for tests, with defaults for all columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit finds what is wrong, all of it, and nothing else."""
+"""The audit finds every planted fault, and no other."""
 
 from __future__ import annotations
 

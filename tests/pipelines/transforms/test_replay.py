@@ -1,4 +1,4 @@
-"""A replay chooses what was asked for, and each message has one key in it."""
+"""A replay chooses the requested messages, and each message has one key."""
 
 from __future__ import annotations
 

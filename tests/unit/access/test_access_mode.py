@@ -1,4 +1,4 @@
-"""The access modes that come with Godwit, and what is refused while they are built."""
+"""The built-in access modes, and configurations that they refuse."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An authorizer's answer is checked by itself: what is nearly right fails with its method and field, and takes no other with it."""
+"""Each answer of an authorizer is checked by itself: a wrong one fails with its method and field, and does not affect others."""
 
 import asyncio
 from typing import Any

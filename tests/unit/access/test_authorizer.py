@@ -1,4 +1,4 @@
-"""What an authorizer need not write itself is denied, and a token never shows in a question's text."""
+"""Methods that an authorizer does not define deny, and the text of a question never contains a token."""
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, SelectorQuestion
 

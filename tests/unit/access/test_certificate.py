@@ -1,4 +1,4 @@
-"""Who a certificate names and what its holder may do: also where the name is meant to become more than a name."""
+"""The identity and permissions of a certificate, also with names that try to be more than one segment."""
 
 from dataclasses import replace
 from pathlib import Path

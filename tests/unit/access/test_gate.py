@@ -1,5 +1,6 @@
-"""Whatever an authorizer does (answer, raise, be late, answer nonsense, swallow its cancellation), each question gets one
-answer in time, and what is not a clear yes is a no."""
+"""For anything that an authorizer does (answer, raise, be late, return nonsense, ignore cancellation), each question gets
+one answer in time, and everything except a clear yes is a no.
+"""
 
 import asyncio
 import contextlib
@@ -24,7 +25,7 @@ ASK = AskReport(7, "ann", "publish", "/orders/1")
 
 
 class Scripted(Authorizer):
-    """Answers what the test says."""
+    """Returns the answers of the test."""
 
     def __init__(self, answer: Callable[[], Awaitable[Any]]) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""Each question is answered on the authorizer's own thread, and what comes back is plain or a failure."""
+"""Each question is answered on the authorizer's own thread, and the result is a plain value or an error."""
 
 import asyncio
 import threading

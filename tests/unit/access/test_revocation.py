@@ -1,4 +1,4 @@
-"""What is revoked stays so, over a restart and until its time."""
+"""Revocations stay in force until their end, also over a restart."""
 
 import asyncio
 from pathlib import Path

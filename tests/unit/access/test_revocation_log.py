@@ -1,4 +1,4 @@
-"""The file of revocations: appended, compacted, taken over from older nodes; what the disk refuses holds, and is written when it can be."""
+"""The file of revocations: appended, compacted, read from older nodes; rows that the disk refuses stay in force and are written later."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A revocation is answered with what it ended, and with a warning where nobody came by its name."""
+"""A revocation returns what it ended, with a warning if the name was never seen."""
 
 from typing import Any
 

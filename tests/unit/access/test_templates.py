@@ -1,4 +1,4 @@
-"""Names that stand for one segment of a configured pattern."""
+"""Names as one segment of a configured pattern."""
 
 import pytest
 

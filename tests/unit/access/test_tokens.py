@@ -1,4 +1,4 @@
-"""Tokens: what is granted, and every way a hostile one has tried to be taken for a good one. Cases 40 to 45 of the hostile input."""
+"""Tokens: their grants, and attacks with forged ones. Cases 40 to 45 of the hostile input."""
 
 import base64
 import hmac

@@ -1,4 +1,4 @@
-"""Who may still vouch for a holder, while answers are on their way."""
+"""Whether a source may still vouch for a holder while answers are pending."""
 
 import asyncio
 

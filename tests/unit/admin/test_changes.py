@@ -1,4 +1,4 @@
-"""What is sent to the admin port to change something is checked like everything else that comes from outside."""
+"""Requests to the admin port that change something are checked like all input."""
 
 from collections.abc import AsyncIterator
 

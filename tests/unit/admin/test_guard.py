@@ -1,4 +1,4 @@
-"""Who may change something through the admin port: the token, and no page of a stranger's."""
+"""Changes through the admin port need the token, and must not come from a foreign web page."""
 
 from pathlib import Path
 

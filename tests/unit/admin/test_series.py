@@ -1,4 +1,4 @@
-"""The series: rates from counters, nothing made up where nothing was told, bounded, and each sample told once."""
+"""The series: rates from counters, null for unknown values, bounded, and each sample returned once."""
 
 from typing import Any
 

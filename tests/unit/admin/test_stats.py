@@ -1,4 +1,4 @@
-"""/v1/stats answers what is asked, refuses a window that there is not, and fits its own schema."""
+"""/v1/stats answers with the requested windows, refuses unknown ones, and matches its schema."""
 
 import aiohttp
 import pytest

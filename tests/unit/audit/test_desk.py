@@ -1,4 +1,4 @@
-"""What waits for an audit that takes nothing stays within its bounds, measured as memory and not as the desk counts it."""
+"""Events that wait for a blocked audit stay within their limits, measured as memory."""
 
 from __future__ import annotations
 

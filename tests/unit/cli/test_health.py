@@ -1,4 +1,4 @@
-"""`godwit health` against a node's admin port: alive, ready, gone, and found by its data directory."""
+"""`godwit health` with a node's admin port: alive, ready, stopped, and found by its data directory."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""How `godwit send` finds a dispatch, and what it says where there is none."""
+"""How `godwit send` finds a dispatch, and its error if there is none."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whoever started a node is told how it is, in the words of systemd."""
+"""The service manager is notified of a node's state, as systemd expects."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 
 
 class Peer:
-    """Answers as the contract says and keeps what it was told; `say` sends to everybody, `cut` breaks every connection."""
+    """Answers as the protocol requires and records received commands; `say` sends to all connections, `cut` breaks them."""
 
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []

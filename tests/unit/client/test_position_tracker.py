@@ -1,4 +1,4 @@
-"""Where a subscription stands: tables for the rules of the contract, and a model in which connections break anywhere."""
+"""The position of a subscription: tables for the rules of the protocol, and a model in which connections break anywhere."""
 
 from __future__ import annotations
 

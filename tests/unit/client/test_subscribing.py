@@ -1,4 +1,4 @@
-"""A subscription that nobody reads is paused: bounded, once a second at most, resumed once, and never after its end."""
+"""A subscription without a reader is paused: bounded, at most once a second, resumed once, and never after its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates in a child with limits: locales, strict variables, and bombs that harm nobody else."""
+"""Templates in a child process with limits: locales, strict variables, and templates that use too much memory or time."""
 
 from __future__ import annotations
 

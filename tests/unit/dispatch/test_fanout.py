@@ -1,4 +1,4 @@
-"""Lanes: who is sent to next, and what a slow host may hold."""
+"""Lanes: the order of sends, and the limits of a slow host."""
 
 from __future__ import annotations
 

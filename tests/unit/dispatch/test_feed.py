@@ -1,4 +1,4 @@
-"""The parts of the feed that decide: packed members, probes, bounded labels, and what a watcher tells."""
+"""Pure parts of the feed: packed members, probes, bounded labels, and a watcher's notifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the files lie, and what is left at the end."""
+"""The files of dispatch, and which of them remain at the end."""
 
 from __future__ import annotations
 

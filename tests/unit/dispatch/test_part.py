@@ -1,4 +1,4 @@
-"""Dispatch beside no node at all: it starts, is ready, and lets its folder go."""
+"""Dispatch without a node: it starts, is ready, and releases its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The signing key: kept between starts, and nobody else's tokens are taken."""
+"""The signing key: kept between starts; tokens of other keys are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever an extension does on its thread, the node's loop goes on, the caller has an outcome, and nothing is left uncounted."""
+"""For anything that an extension does on its thread, the node's loop continues, the caller gets a result, and everything is counted."""
 
 import asyncio
 import gc

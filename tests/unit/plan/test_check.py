@@ -1,4 +1,4 @@
-"""godwit.plan.check: a workload becomes a load where this machine can play it, and what was played is held against the model."""
+"""godwit.plan.check: a workload becomes a load if this machine can run it, and the run is compared with the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""godwit.plan.machine: figures survive being kept, foreign ones are refused, and costs lie between what was measured."""
+"""godwit.plan.machine: saved values are read unchanged, foreign files are refused, and costs are between measured ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""godwit.plan.workload: a file and flags become a workload; what is not known or out of bounds is refused by name."""
+"""godwit.plan.workload: a file and flags become a workload; unknown or invalid values are refused by name."""
 
 from __future__ import annotations
 

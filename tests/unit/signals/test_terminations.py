@@ -1,4 +1,4 @@
-"""A signal that comes early is told, and ends the process."""
+"""A signal during the start is reported, and ends the process."""
 
 import signal
 import threading

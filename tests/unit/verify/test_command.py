@@ -1,4 +1,4 @@
-"""godwit.verify.command: what a run says of itself can be typed again, and what could not be judged is not called broken."""
+"""godwit.verify.command: the printed command can be run again, and guarantees that could not be judged are not reported as broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A subscriber that fault stalls reads nothing, and goes on when it may."""
+"""A subscriber that the fault `stall` stops reads nothing, and continues when it may."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""nats-server with JetStream: streams in memory, and an ordered consumer for each subscriber, which NATS offers for every
-message, once, in order. A stalled reader is a slow consumer, which the server cuts off and the library begins anew.
+"""nats-server with JetStream: streams in memory, and an ordered consumer for each subscriber.
 
-It has sequences but no gaps to tell: when its stream has moved on, nothing says so, which is judged. Needs the Debian package
-nats-server and Python's nats-py.
+NATS offers ordered consumers for every message, once, in order. A stalled reader is a slow consumer, which the server
+disconnects and the library restarts. It has sequences but does not report gaps: messages that its stream dropped are a
+violation. Needs the Debian package nats-server and Python's nats-py.
 """
 
 from __future__ import annotations

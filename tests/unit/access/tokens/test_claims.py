@@ -1,4 +1,4 @@
-"""What verified claims grant: the patterns of an issuer with its holder's names in them."""
+"""The grant of verified claims: the patterns of an issuer with its holder's names."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is remembered of verified tokens is bounded."""
+"""The cache of verified tokens is bounded."""
 
 from __future__ import annotations
 

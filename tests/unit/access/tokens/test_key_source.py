@@ -1,4 +1,4 @@
-"""Where keys come from: asked for by one at a time, kept for a while, and never too old."""
+"""Fetching keys: one request at a time, cached, and never too old."""
 
 import asyncio
 import json

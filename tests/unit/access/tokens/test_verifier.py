@@ -1,4 +1,4 @@
-"""What the holder of a bad token is told: what is wrong with it, in sentences of the verifier's, never in a library's inner words."""
+"""The answers for a bad token: sentences of the verifier that say what is wrong, never those of the library."""
 
 import base64
 import json

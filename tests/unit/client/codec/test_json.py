@@ -1,4 +1,4 @@
-"""The JSON encoding: what wire.md shows is what is written and read."""
+"""The JSON encoding writes and reads what the protocol shows."""
 
 from __future__ import annotations
 

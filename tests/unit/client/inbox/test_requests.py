@@ -1,4 +1,4 @@
-"""What the inbox does with answers that are not dispatch's or come at once, with token functions that fail, and after its end."""
+"""The inbox with answers that are not dispatch's or arrive at once, with failing token functions, and after its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lease on a file of positions: one holder at a time, void when it does not beat, and told when it was lost."""
+"""The lease on a file of positions: one holder at a time, void without renewal, and its loss is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a node is that runs already: what is taken for its address, and what is said when nothing is there."""
+"""The address of a running node: accepted forms, and the error if nothing listens there."""
 
 from pathlib import Path
 
