@@ -16,6 +16,7 @@ from godwit.dispatch.content import renderer
 from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_policies import wait_for_row
+from tests.dispatch.test_tenants import make_key
 from tests.dispatch.test_webhook import LOOPBACK, endpoint
 
 pytest.importorskip("liquid", reason="needs the extra `dispatch`")
@@ -186,3 +187,22 @@ async def test_a_filter_that_does_not_exist_is_refused_when_the_template_is_stor
     template = {"locales": {"default": {"title": "{{ name | uppercase }}"}}}
     status, told = await dispatch.api("PUT", "/v1/templates/t", template)
     assert (status, told["code"], told["pointer"]) == (422, 4327, "/locales/default/title")
+
+
+async def test_previews_and_dry_runs_have_a_rate_of_each_tenant(tmp_path: Path, runtime: Path) -> None:
+    async with (
+        running(tmp_path, {"dispatch_limits": {"previews_per_second_max": 1}}) as both,
+        asyncio.timeout(DEADLINE_S),
+    ):
+        other = await make_key(both, "bank", "admin")
+        template = {"locales": {"default": {"title": "x"}}}
+        note = {"to": {"receiver": {"id": "ann"}}, "content": {"template": "hi"}}
+        while (await both.api("PUT", "/v1/templates/hi", template))[0] != 200:
+            pass
+        asks = (("PUT", "/v1/templates/hi", template), ("POST", "/v1/templates/hi/preview", {}))
+        for method, path, body in (*asks, ("POST", "/v1/notifications/check", note)):
+            while (answered := await both.api(method, path, body))[0] == 200:
+                pass
+            assert (answered[0], answered[1]["code"], answered[1]["retry"]) == (429, 4330, True)
+        assert (await both.api("PUT", "/v1/templates/hi", template, key=other))[0] == 200
+        assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == 202, "a send is no preview"

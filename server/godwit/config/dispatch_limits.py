@@ -94,6 +94,10 @@ class DispatchLimits:
         10, "Most requests with a wrong API key from one address in a minute.",
         minimum=1, maximum=10_000,
     )
+    previews_per_second_max: int = option(
+        20, "Most previews, dry runs and stored templates of a tenant in a second: each renders, or reads, templates.",
+        minimum=1, maximum=10_000,
+    )
     batch_notifications_max: int = option(
         1_000, "Most notifications in one batch.",
         minimum=1, maximum=10_000,

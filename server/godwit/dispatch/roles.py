@@ -32,7 +32,7 @@ from .api.notifications import NotificationApi
 from .api.openapi import make_document
 from .api.operating.providers import ProviderApi
 from .api.operating.tenants import TenantApi
-from .api.rates import AcceptRates
+from .api.rates import AcceptRates, bound_previews
 from .api.receivers import ReceiverApi
 from .api.requests import BODY_S
 from .api.templates import TemplateApi
@@ -227,6 +227,7 @@ class Roles:
         proxies = list_networks(self._config.trusted_proxies)
         keys = KeyRing(self._find_key, self._limits.wrong_keys_per_minute_max, now_ms, proxies)
         rates = AcceptRates(self._read_rate, now_ms)
+        previews = bound_previews(self._limits.previews_per_second_max, now_ms)
         app, public = self._make_app(), self._make_app()
         parts = (
             NotificationApi(
@@ -239,9 +240,10 @@ class Roles:
                 self._mail.may_send,
                 self._renderer,
                 rates,
+                previews,
             ),
             ListApi(self._store, keys, self._limits),
-            TemplateApi(self._store, keys, self._limits, self._renderer),
+            TemplateApi(self._store, keys, self._limits, self._renderer, previews),
             LetterApi(self._store, keys, self._limits, self._announce, self._look_for_due),
             UnsubscribeApi(self._store, self._signing),
             WishApi(self._store, keys, self._limits, self._signing),

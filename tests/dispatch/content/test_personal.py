@@ -77,6 +77,19 @@ async def test_each_inbox_has_content_of_its_own_and_one_without_fails_until_it_
         assert await read_titles(both, "bob") == ["Hi Bob"], "what was sent stays as it was"
 
 
+async def test_a_dry_run_renders_for_the_receivers_and_says_for_whom_it_fails(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await put_people(both)
+        _, told = await both.api("POST", "/v1/notifications/check", NOTE)
+        [failure] = told["content"].pop("failures")
+        assert told["content"] == {"rendered": 2, "failed": 1}
+        assert failure["receiver"] == "eve" and "name" in failure["detail"]
+        fresh = {"id": "eve", "attributes": {"name": "Eve"}}
+        _, told = await both.api("POST", "/v1/notifications/check", {**NOTE, "to": {"receiver": fresh}})
+        assert told["content"] == {"rendered": 1, "failed": 0, "failures": []}
+        assert (await both.api("GET", "/v1/receivers/eve"))[1].get("attributes", {}) == {}, "a dry run stores nothing"
+
+
 async def test_a_failed_delivery_is_retried_by_its_id_with_what_the_receiver_has_now(
     tmp_path: Path, runtime: Path
 ) -> None:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, get_args
 
+import msgspec
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
+from ..content.personal import Form, render_people
 from ..content.renderer import Renderer
 from ..errors import RequestRefused
-from ..model import State
+from ..model import Person, State
 from ..stores.sqlite.accept import Accepted, Draft, read_notification, show_counts
 from ..stores.sqlite.manage.checking import check_draft
 from ..stores.sqlite.manage.deliveries import Wanted, read_deliveries
+from ..stores.sqlite.manage.pausing import TEMPLATE
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer, show_problem
 from .bodies import Channel, Name, NotificationBody, read_body, read_json, read_value
@@ -32,6 +35,7 @@ from .requests import read_bytes, read_name, read_number
 from .templates import fill_content
 
 DELIVERIES_PAGE = 500
+FAILURES_SHOWN = 10
 
 
 class NotificationApi:
@@ -48,10 +52,11 @@ class NotificationApi:
         may_send: Callable[[str, str], bool],
         renderer: Renderer,
         rates: AcceptRates,
+        previews: AcceptRates,
     ) -> None:
         self._store, self._keys, self._limits, self._wake = store, keys, limits, wake
         self._check_address, self._channels, self._renderer = check_address, channels, renderer
-        self._rates, self._may_send = rates, may_send
+        self._rates, self._previews, self._may_send = rates, previews, may_send
 
     def list_routes(self) -> list[web.RouteDef]:
         return [
@@ -191,13 +196,25 @@ class NotificationApi:
         caller = await self._keys.read_request(request, "send")
         body, fingerprint = read_body(await read_bytes(request), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
+        await self._previews.take(caller.tenant)
         draft = await self._make_draft(caller, "", body, fingerprint, now_ms)
         found = await self._store.reader.run(
             lambda connection: check_draft(connection, draft, tuple(self._channels), now_ms)
         )
         if draft.group is not None and found is None:
             raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
-        return answer({**(found or {}), "content_bytes": len(draft.body)})
+        counts, people = found or ({}, ())
+        content = {"content": await _try_content(self._renderer, draft, people)} if draft.options.is_personal else {}
+        return answer({**counts, **content, "content_bytes": len(draft.body)})
+
+
+async def _try_content(renderer: Renderer, draft: Draft, people: Sequence[Person]) -> dict[str, Any]:
+    """For how many receivers the template renders, of those that one page's time is enough for; and why not for others."""
+    form = next(msgspec.json.decode(body, type=Form) for channel, _, body in draft.rendered if channel == TEMPLATE)
+    results = await render_people(renderer, form, people) if people else []
+    failed = [(person, one.failure) for person, one in zip(people, results, strict=False) if one.failure]
+    shown = [{"receiver": person.name, "detail": detail} for person, detail in failed[:FAILURES_SHOWN]]
+    return {"rendered": len(results) - len(failed), "failed": len(failed), "failures": shown}
 
 
 def _read_wanted(request: web.Request) -> Wanted:

@@ -1,4 +1,4 @@
-"""The rate of accepted notifications: a token bucket for each tenant with a quota.
+"""The rates of accepted notifications and of previews: a token bucket for each tenant with a bound.
 
 For one event loop. A bucket holds one second of the rate, which bounds bursts.
 """
@@ -17,8 +17,8 @@ TENANTS_MAX = 10_000
 class AcceptRates:
     """`read_rate` returns a tenant's quota from the store, at its first use."""
 
-    def __init__(self, read_rate: ReadRate, now_ms: Callable[[], int]) -> None:
-        self._read_rate, self._now_ms = read_rate, now_ms
+    def __init__(self, read_rate: ReadRate, now_ms: Callable[[], int], what: str = "send {:,} notifications") -> None:
+        self._read_rate, self._now_ms, self._what = read_rate, now_ms, what
         self._rates: dict[str, int] = {}
         self._buckets: dict[str, tuple[float, int]] = {}
 
@@ -42,5 +42,14 @@ class AcceptRates:
         left = min(float(rate), left + max(0, now_ms - since_ms) * rate / 1_000)
         if left < min(count, rate):
             self._buckets[tenant] = (left, now_ms)
-            raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, f"the tenant may send {rate:,} notifications a second")
+            raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, f"the tenant may {self._what.format(rate)} a second")
         self._buckets[tenant] = (left - count, now_ms)
+
+
+def bound_previews(per_second_max: int, now_ms: Callable[[], int]) -> AcceptRates:
+    """The same bound for every tenant, on requests that only try what would be sent."""
+
+    async def read_rate(tenant: str) -> int:
+        return per_second_max
+
+    return AcceptRates(read_rate, now_ms, "preview or store {:,} templates")

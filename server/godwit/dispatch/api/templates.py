@@ -32,14 +32,18 @@ from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import Content, PreviewBody, TemplateBody, read_body
 from .keys import KeyRing
+from .rates import AcceptRates
 from .requests import read_bytes, read_name, read_number
 
 
 class TemplateApi:
     """The handlers."""
 
-    def __init__(self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits, renderer: Renderer) -> None:
+    def __init__(
+        self, store: SqliteStore, keys: KeyRing, limits: DispatchLimits, renderer: Renderer, previews: AcceptRates
+    ) -> None:
         self._store, self._keys, self._limits, self._renderer = store, keys, limits, renderer
+        self._previews = previews
 
     def list_routes(self) -> list[web.RouteDef]:
         path = "/v1/templates/{template}"
@@ -70,6 +74,7 @@ class TemplateApi:
         body, _ = read_body(await read_bytes(request), TemplateBody)
         if DEFAULT not in body.locales:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected a locale `default`", pointer="/locales")
+        await self._previews.take(tenant)
         locales = await compile_mjml(self._renderer, body.locales)
         variables = await list_variables(self._renderer, locales)
         packed = msgspec.json.encode(locales), msgspec.json.encode(variables), now_ms()
@@ -87,6 +92,7 @@ class TemplateApi:
     async def preview(self, request: web.Request) -> web.Response:
         tenant, name = await self._keys.read_tenant(request, "read"), read_name(request, "template", self._limits)
         body, _ = read_body(await read_bytes(request) or b"{}", PreviewBody)
+        await self._previews.take(tenant)
         row = await self._find(tenant, name, body.version)
         wanted, data = body.locale, body.data
         if body.receiver is not None:

@@ -7,19 +7,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ....model import State
+from ....model import Person, State
 from ..accept import Draft
 from ..deciding import Facts, decide_all, find_category, read_targets
 from ..groups import find_group
 from ..receivers import find_receivers
+from .personal import find_people
 
 LOOKED_AT_MAX = 1_000
+PEOPLE_MAX = 100
+"""Receivers whose content a dry run renders."""
 
 
 def check_draft(
     connection: sqlite3.Connection, draft: Draft, channels: Sequence[str], now_ms: int
-) -> dict[str, Any] | None:
-    """Counts by channel over the first receivers; None: no such group."""
+) -> tuple[dict[str, Any], tuple[Person, ...]] | None:
+    """Counts by channel over the first receivers, and the first of them as templates know them; None: no such group."""
     found, unknown = find_receivers(connection, draft.tenant, draft.receivers)
     if draft.group is not None:
         group = find_group(connection, draft.tenant, draft.group)
@@ -41,7 +44,10 @@ def check_draft(
     shown = {
         channel: _count(connection, facts, channel, looked_at, begin_ms) for channel in wanted if channel in channels
     }
-    return {"receivers_looked_at": len(looked_at), "unknown": unknown, "channels": shown}
+    people = tuple(Person(0, *given) for given in draft.new_receivers)  # as they would be stored first
+    if draft.options.is_personal and not people:
+        people = find_people(connection, looked_at[:PEOPLE_MAX])
+    return {"receivers_looked_at": len(looked_at), "unknown": unknown, "channels": shown}, people
 
 
 def _count(connection: sqlite3.Connection, facts: Facts, channel: str, rids: list[int], now_ms: int) -> dict[str, int]:

@@ -46,7 +46,7 @@ def read_people(connection: sqlite3.Connection, job: Job, limit: int) -> PeopleP
     if not page:
         return PeoplePage(form, (), job.cursor, True)
     wanted = [rid for rid in page if rid not in left_out]
-    return PeoplePage(form, _read_people(connection, wanted), page[-1], is_last)
+    return PeoplePage(form, find_people(connection, wanted), page[-1], is_last)
 
 
 def store_people(
@@ -94,7 +94,7 @@ def read_again(connection: sqlite3.Connection, after: int, limit: int) -> Again 
     rows = connection.execute(
         "SELECT rid FROM personal WHERE is_again = 1 AND nid = ? ORDER BY rid LIMIT ?", (row[0], limit)
     )
-    return Again(row[0], _read_form(connection, row[0]) or b"", _read_people(connection, [rid for (rid,) in rows]))
+    return Again(row[0], _read_form(connection, row[0]) or b"", find_people(connection, [rid for (rid,) in rows]))
 
 
 def store_again(connection: sqlite3.Connection, nid: int, done: Sequence[Personal], now_ms: int) -> None:
@@ -160,7 +160,8 @@ def _read_form(connection: sqlite3.Connection, nid: int) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def _read_people(connection: sqlite3.Connection, rids: Sequence[int]) -> tuple[Person, ...]:
+def find_people(connection: sqlite3.Connection, rids: Sequence[int]) -> tuple[Person, ...]:
+    """Receivers by their numbers, as templates know them."""
     rows = connection.execute(
         "SELECT rid, name, attributes FROM receiver WHERE rid IN (SELECT value FROM json_each(?)) ORDER BY rid",
         (pack_list(rids),),
