@@ -11,6 +11,7 @@ import { askForKey } from "./key.js";
 import { Failures } from "./pages/failures.js";
 import { Notification } from "./pages/notification.js";
 import { Notifications } from "./pages/notifications.js";
+import { Providers } from "./pages/providers.js";
 import { Receiver } from "./pages/receiver.js";
 import { Receivers } from "./pages/receivers.js";
 import { Send } from "./pages/send.js";
@@ -26,6 +27,7 @@ const PAGES = {
   failures: { title: "Failures", make: Failures },
   templates: { title: "Templates", make: Templates },
   webhooks: { title: "Webhooks", make: Webhooks },
+  providers: { title: "Providers", make: Providers },
 };
 const SHORT = { notifications: "Sent" };
 

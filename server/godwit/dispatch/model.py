@@ -251,6 +251,15 @@ class PutOff(NamedTuple):
     due_ms: int
 
 
+class ProviderState(NamedTuple):
+    """How a provider is. `reason` is why it rests, or did until now; empty: it works. `at_once`: e-mails that it is given at once now."""
+
+    reason: str
+    rests_ms: int
+    in_flight: int
+    at_once: int
+
+
 class Head(NamedTuple):
     """The state of an inbox: its position EPOCH.SEQ, and its counts."""
 

@@ -20,6 +20,7 @@ from tests.dispatch.inbox.test_lists import send
 __all__ = ["browser", "chromium", "page"]  # the browser is the console tests' own
 
 DEADLINE_S = 120
+SECRET = "never-shown"
 LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390)}
 PAGES = (
     "notifications",
@@ -30,6 +31,7 @@ PAGES = (
     "failures",
     "templates",
     "webhooks",
+    "providers",
 )
 KEPT = {
     "light": ("notifications", "receiver", "send"),
@@ -58,6 +60,9 @@ async def fill(both: Running) -> None:
     await both.api("PUT", "/v1/categories/news", {})
     await both.api("PUT", "/v1/templates/welcome", {"locales": {"default": {"title": "Hi {{ name }}"}}})
     await both.api("PUT", "/v1/webhooks/ops", {"url": "https://hooks.example.com/", "types": ["delivery.failed"]})
+    west = {"relay": "127.0.0.1:9", "security": "none", "sender": "news@shop.example", "user": "me", "password": SECRET}
+    given = {"priority": 1, "weight": 3, "rate_per_s": 1_050, "tenants": ["default"]}
+    assert (await both.api("PUT", "/v1/providers/west", {**west, **given}))[0] == 201
     await send(both, "first", "hello")
     for number in range(3):
         body = {
@@ -106,6 +111,30 @@ async def test_an_operator_sends_watches_and_repairs(page: Page, runtime_folder:
         await page.get_by_role("button", name="Delete ops").click()
         await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
         await expect(page.get_by_text("No event webhooks.")).to_be_visible()
+
+
+async def test_providers_show_their_state_and_never_their_secrets(page: Page, runtime_folder: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), running(runtime_folder, {"dispatch_limits": {"sweep_ms": 100}}) as both:
+        await fill(both)
+        await open_console(page, both, "providers")
+        table = page.get_by_role("table", name="Each provider of e-mail")
+        await expect(table).to_contain_text("working")
+        await expect(table).to_contain_text("1,050")
+        await expect(table).to_contain_text("with a password")
+        address = {"channel": "email", "value": "x@mail.example"}
+        for number in range(10):  # nothing listens there: after ten failures it rests
+            note = {"to": {"address": address}, "content": {"title": "x"}}
+            await both.api("PUT", f"/v1/notifications/m{number}", note)
+        await expect(table).to_contain_text("resting for", timeout=60_000)  # without a reload
+        assert SECRET not in await page.content()
+        await page.get_by_role("button", name="Delete west").press("Enter")
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page.get_by_text("No providers.")).to_be_visible()
+        other = (await both.api("POST", "/v1/keys", {"scopes": ["read"]}))[1]["key"]
+        await page.get_by_role("button", name="API key").click()
+        await page.get_by_label("Key", exact=True).fill(other)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("p.told")).to_contain_text("operator")
 
 
 async def test_a_wrong_key_and_a_refusal_are_said(page: Page, runtime_folder: Path) -> None:

@@ -6,6 +6,8 @@ is leaving is one.
 
 from __future__ import annotations
 
+from ..model import ProviderState
+
 FAILURES_MAX = 10
 REST_MS = 15_000
 REST_MS_MAX = 300_000
@@ -32,6 +34,10 @@ class Breaker:
     def has_room(self, now_ms: int) -> bool:
         """Whether another delivery may begin: none while it rests, one after that, then twice as many with each that succeeds."""
         return not self.rests_until(now_ms) and self._in_flight < self._allowed
+
+    def describe(self, now_ms: int) -> ProviderState:
+        """What operators see of it."""
+        return ProviderState(self.reason, max(0, self._until_ms - now_ms), self._in_flight, self._allowed)
 
     @property
     def is_probing(self) -> bool:

@@ -12,6 +12,7 @@ from ....config.dispatch_email import check_relay, is_domain, is_email
 from ....config.dispatch_limits import DispatchLimits
 from ...codes import DispatchCode
 from ...errors import RequestRefused
+from ...model import ProviderState
 from ...stores.sqlite.manage.providers import (
     CONFIGURED,
     ProviderRow,
@@ -40,8 +41,8 @@ class Mail(Protocol):
     def remove(self, name: str) -> None:
         """Uses it no longer."""
 
-    def describe(self) -> Mapping[str, str]:
-        """Why each provider that is used rests; empty: it works."""
+    def describe(self) -> Mapping[str, ProviderState]:
+        """How each provider is that is used."""
 
 
 class ProviderApi:
@@ -105,7 +106,7 @@ class ProviderApi:
         """Without its secrets."""
         shown = msgspec.json.decode(row.settings, type=dict[str, Any])
         secrets = {"has_password": bool(row.password), "has_dkim_key": bool(row.dkim_key)}
-        return {"id": row.name, **shown, **secrets, **_show_state(self._mail.describe().get(row.name, ""))}
+        return {"id": row.name, **shown, **secrets, **_show_state(self._mail.describe().get(row.name))}
 
 
 def make_row(name: str, body: ProviderBody, known: ProviderRow | None) -> ProviderRow:
@@ -138,5 +139,8 @@ def _check(body: ProviderBody) -> None:
         raise RequestRefused(DispatchCode.REQUEST_INVALID, "a password goes with a user", pointer="/password")
 
 
-def _show_state(reason: str) -> dict[str, str]:
-    return {"state": "resting", "reason": reason} if reason else {"state": "working"}
+def _show_state(found: ProviderState | None) -> dict[str, Any]:
+    if found is None or not found.reason:
+        return {"state": "working", "in_flight": 0 if found is None else found.in_flight}
+    rests = {"rests_ms": found.rests_ms, "at_once": found.at_once, "in_flight": found.in_flight}
+    return {"state": "resting", "reason": found.reason, **rests}

@@ -16,7 +16,7 @@ from ...clock import mono_ms, now_ms
 from ...codes import DispatchCode
 from ...errors import RequestRefused
 from ...fanout.lanes import Group
-from ...model import Shipment, State
+from ...model import ProviderState, Shipment, State
 from ...pure.verp import MakeMac, Token
 from ...stores.sqlite.manage.bounces import apply_report
 from ...stores.sqlite.manage.providers import ProviderRow, has_mail, list_providers
@@ -100,8 +100,8 @@ class MailPart:
             self._providers.remove(name)
             self._resize(max(1, self._providers.slots))
 
-    def describe(self) -> Mapping[str, str]:
-        """Why each provider that is used rests; empty: it works."""
+    def describe(self) -> Mapping[str, ProviderState]:
+        """How each provider is that is used."""
         return {} if self._providers is None else self._providers.describe()
 
     def _use(self, settings: ProviderSettings) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import random
 from collections.abc import Callable, Collection, Hashable, Sequence
 
+from ...model import ProviderState
 from .provider import Provider, ProviderSettings, domain_of_address
 
 ROOM_S = 1.0
@@ -37,9 +38,10 @@ class Providers:
         if old := self._known.pop(name, None):
             old.close()
 
-    def describe(self) -> dict[str, str]:
-        """Why each provider rests, by name; empty: it works."""
-        return {name: one.breaker.reason for name, one in self._known.items()}
+    def describe(self) -> dict[str, ProviderState]:
+        """How each provider is, by name."""
+        now_ms = int(self._now_ms())
+        return {name: one.breaker.describe(now_ms) for name, one in self._known.items()}
 
     def close(self) -> None:
         for name in list(self._known):
