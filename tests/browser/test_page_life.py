@@ -118,6 +118,37 @@ async def test_a_page_whose_process_was_stopped_goes_on(keeping: Browser, serve:
         await page.evaluate("client.close()")
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_page_whose_script_stands_still_goes_on(keeping: Browser, serve: Serve, transport: str) -> None:
+    """As in a frozen page, timers and events wait while the network goes on. A browser without a screen takes every page for
+    visible, and freezes none, so the debugger stops the script."""
+    address = await serve(BLANK)
+    async with (
+        testing.node() as node,
+        Client(node.url) as client,
+        asyncio.timeout(DEADLINE_S),
+        await keeping.new_context() as context,
+    ):
+        page = await context.new_page()
+        await begin(page, address, node.url, transport)
+        session = await context.new_cdp_session(page)
+        await session.send("Debugger.enable")
+        for stop in range(3):
+            await publish_numbers(client, "/life", 20 * stop, 5)
+            await has_seen(page, 20 * stop + 5)
+            stands = asyncio.get_running_loop().create_future()
+            session.once("Debugger.paused", lambda _, stands=stands: stands.set_result(None))
+            await session.send("Debugger.pause")
+            await publish_numbers(client, "/life", 20 * stop + 5, 15)
+            await stands
+            await session.send("Debugger.resume")
+            await has_seen(page, 20 * stop + 20)
+        await page.evaluate("client.publish('/life', 60)")
+        await has_seen(page, 61)
+        await page.evaluate("client.close()")
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_that_is_told_it_will_be_frozen_saves_its_positions(keeping: Browser, serve: Serve) -> None:
     """A hidden page may never run again. A browser without a screen freezes none, so the event is the test's own."""

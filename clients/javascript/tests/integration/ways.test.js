@@ -299,7 +299,8 @@ describe("by itself", LIMITS, () => {
   test("a node that is not there is waited for, and taken by WebSocket", async () => {
     const proxy = await startHttpProxy(1);
     proxy.allowsUpgrade = true;
-    const client = open(proxy.url);
+    // It may meet the node by SSE, where the node comes between the two attempts: then it goes back to a WebSocket.
+    const client = open(proxy.url, { settings: { webSocketAgainMs: 30 } });
     while (proxy.paths.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
     proxy.redirect(node.port);
     await client.connected();
