@@ -49,7 +49,7 @@ for (const transport of /** @type {const} */ (["auto", "websocket", "sse", "poll
     const [[level, line], ...later] = await log.count(3);
     await client.close();
     assert.equal(level, "warn");
-    assert.match(line, new RegExp(`cannot connect to ${url}/v1/live: .*ECONNREFUSED.*; retrying$`));
+    assert.match(line, new RegExp(`cannot connect to ${url}/v1/live: .*(?:ECONNREFUSED|Connection refused).*; retrying$`));
     assert.deepEqual([...new Set(later.map(([each]) => each))], ["info"]);
   });
 }
