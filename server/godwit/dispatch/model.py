@@ -142,6 +142,10 @@ class Result(StrEnum):
     """The provider refuses our login or our sender address: the delivery waits until an operator corrects it, or it expires."""
 
 
+ADDRESS_PREFIX = "address:"
+"""The name of a receiver that stands for a bare address. It has no inbox; its epoch is the time from which it may be deleted."""
+
+
 class DeliveryKey(NamedTuple):
     """One delivery: notification, receiver, channel, address (0 for an inbox; -1, -2, … for copies of an e-mail)."""
 

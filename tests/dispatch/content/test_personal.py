@@ -90,6 +90,25 @@ async def test_a_dry_run_renders_for_the_receivers_and_says_for_whom_it_fails(tm
         assert (await both.api("GET", "/v1/receivers/eve"))[1].get("attributes", {}) == {}, "a dry run stores nothing"
 
 
+async def test_a_dry_run_for_a_bare_address_or_a_new_receiver_says_what_would_be_sent(
+    tmp_path: Path, runtime: Path
+) -> None:
+    """listmonk's issues 2814 and 2204: a template for somebody who is not stored."""
+    async with asyncio.timeout(DEADLINE_S), mailing(tmp_path, Server()) as both:
+        await both.api("PUT", "/v1/templates/hi", {"locales": {"default": {"title": "Hi {{ receiver.id }}"}}})
+        plain = {"title": "hi"}
+        address = {"address": {"channel": "email", "value": "bob@mail.example"}}
+        for to, channels in ((address, {"email": {"send": 1}}), ({"receiver": {"id": "new"}}, {"inbox": {"send": 1}})):
+            _, told = await both.api("POST", "/v1/notifications/check", {"to": to, "content": plain})
+            assert told["unknown"] == [] and told["receivers_looked_at"] == 1
+            assert {name: counts for name, counts in told["channels"].items() if counts} == channels
+        body = {"to": address, "content": {"template": "hi"}}
+        _, told = await both.api("POST", "/v1/notifications/check", body)
+        assert (told["content"]["rendered"], told["content"]["failed"]) == (0, 1), "a bare address has no id"
+        await both.api("PUT", "/v1/notifications/n1", body)
+        assert (await wait_for(both, "n1"))["counts"] == {"email": {"failed": 1}}
+
+
 async def test_a_failed_delivery_is_retried_by_its_id_with_what_the_receiver_has_now(
     tmp_path: Path, runtime: Path
 ) -> None:

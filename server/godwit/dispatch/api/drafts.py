@@ -19,11 +19,10 @@ from ..codes import DispatchCode
 from ..content.personal import NOTHING, Filled, Form
 from ..content.templates import Rendered
 from ..errors import RequestRefused
-from ..model import Options, Priority, Step
+from ..model import ADDRESS_PREFIX, Options, Priority, Step
 from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
 from ..stores.sqlite.manage.pausing import TEMPLATE
-from ..stores.sqlite.receivers import ADDRESS_PREFIX
 from .bodies import Content, EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .receivers import check_receiver
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import RenderInterrupted
-from ..model import Person, Personal
+from ..model import ADDRESS_PREFIX, Person, Personal
 from ..pure.locales import choose_locale
 from .renderer import Renderer, RendererMissing, Source
 from .templates import DEFAULT, Parts, Rendered, assemble, list_sources
@@ -55,10 +55,11 @@ def is_personal(variables: Collection[str], data: Mapping[str, Any]) -> bool:
 
 
 def name_receiver(name: str, attributes: bytes) -> dict[str, Any]:
-    """The value of `receiver` in a template: id, locale, zone and attributes."""
+    """The value of `receiver` in a template: id, locale, zone and attributes. A bare address has no id."""
     known = msgspec.json.decode(attributes, type=dict[str, Any]) if attributes else {}
     shown = {key: known[key] for key in ("locale", "zone") if known.get(key)}
-    return {"id": name, **shown, "attributes": known.get("attributes") or {}}
+    names = {} if name.startswith(ADDRESS_PREFIX) else {"id": name}
+    return {**names, **shown, "attributes": known.get("attributes") or {}}
 
 
 async def render_people(

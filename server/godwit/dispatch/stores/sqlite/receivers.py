@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...model import Profile
+from ...model import ADDRESS_PREFIX, Profile
 from .many.rows import pack_names
 from .tenants import give_bytes_back, take_receiver
 
@@ -99,10 +99,6 @@ def put_receivers(connection: sqlite3.Connection, tenant: str, rows: Mapping[str
         f"INSERT INTO head SELECT rid, epoch, 0, 0, 0, 0 FROM receiver WHERE {which}",
         (tenant, pack_names(fresh)),
     )
-
-
-ADDRESS_PREFIX = "address:"
-"""The name of a receiver that stands for a bare address. It has no inbox; its epoch is the time from which it may be deleted."""
 
 
 def keep_until(connection: sqlite3.Connection, tenant: str, name: str, until_ms: int) -> None:

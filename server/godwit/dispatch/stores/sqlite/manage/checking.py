@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ....model import Person, State
+from ....model import Person, State, Target
 from ..accept import Draft
 from ..deciding import Facts, decide_all, find_category, read_targets
 from ..groups import find_group
-from ..receivers import find_receivers
+from ..receivers import find_receivers, make_profile
 from .personal import find_people
 
 LOOKED_AT_MAX = 1_000
@@ -41,17 +41,36 @@ def check_draft(
     steps = [step.channel for step in draft.options.steps]
     wanted = steps or ([draft.options.channel] if draft.options.channel else list(channels))
     begin_ms = max(now_ms, draft.due_ms)
+    fresh = [given for given in draft.new_receivers if given[0] in unknown]
     shown = {
-        channel: _count(connection, facts, channel, looked_at, begin_ms) for channel in wanted if channel in channels
+        channel: _count(connection, facts, channel, looked_at, begin_ms, _list_fresh(draft, fresh, channel))
+        for channel in wanted
+        if channel in channels
     }
+    unknown = [name for name in unknown if name not in dict(fresh)]
     people = tuple(Person(0, *given) for given in draft.new_receivers)  # as they would be stored first
     if draft.options.is_personal and not people:
         people = find_people(connection, looked_at[:PEOPLE_MAX])
-    return {"receivers_looked_at": len(looked_at), "unknown": unknown, "channels": shown}, people
+    return {"receivers_looked_at": len(looked_at) + len(fresh), "unknown": unknown, "channels": shown}, people
 
 
-def _count(connection: sqlite3.Connection, facts: Facts, channel: str, rids: list[int], now_ms: int) -> dict[str, int]:
-    targets = decide_all(connection, facts, channel, read_targets(connection, channel, rids), now_ms)
+def _list_fresh(draft: Draft, fresh: Sequence[tuple[str, bytes]], channel: str) -> list[tuple[Target, bytes]]:
+    """What a send would store first has an inbox, or is one address."""
+    if draft.address is not None:
+        return [(Target(0, 1, name, draft.address[1]), b"") for name, _ in fresh if channel == draft.address[0]]
+    return [(Target(0, 0, name), make_profile(given, b"")) for name, given in fresh if channel == "inbox"]
+
+
+def _count(
+    connection: sqlite3.Connection,
+    facts: Facts,
+    channel: str,
+    rids: list[int],
+    now_ms: int,
+    fresh: list[tuple[Target, bytes]],
+) -> dict[str, int]:
+    rows = [*read_targets(connection, channel, rids), *fresh]
+    targets = decide_all(connection, facts, channel, rows, now_ms)
     counts: Counter[str] = Counter()
     for target in targets:
         verdict = target.verdict
