@@ -7,7 +7,7 @@ import { Client, CommandRefused, JsonText } from "../../src/node.js";
 import { startHttpProxy } from "../faults/http_proxy.js";
 import { startNode } from "./node_process.js";
 
-const LIMITS = { timeout: 30_000 };
+const LIMITS = { timeout: 120_000 }; // of all tests of one way together
 const QUICK = { reconnectFirstMs: 4, reconnectMaxMs: 40 };
 const silent = { info: () => {}, warn: () => {}, error: console.error };
 let node;
