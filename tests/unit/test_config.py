@@ -56,6 +56,10 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
     [
         ("[node]\nshard = 2", "node.shard (from file godwit.toml) is not known; did you mean node.shards?"),
         ("[nodes]\nshards = 2", "did you mean node?"),
+        ("[node]\nlog_messages_max = 2", "did you mean limits.log_messages_max?"),
+        ("[client]\nnope = 1", "client.nope (from file godwit.toml) is not known; `godwit config doc` lists all names"),
+        ("[what]\na = 1", "what (from file godwit.toml) is not known; `godwit config doc` lists all names"),
+        ('[patterns."/a"]\nzz = 1', "is not known; `godwit config doc` lists all names"),
         ("node = 1", "must be a table: [node]"),
         ("[node]\nshards = 65", "65 must be a whole number from 0 to 64; the default is 0"),
         ("[node]\nshards = -1", "must be a whole number from 0 to 64"),
@@ -122,6 +126,7 @@ def test_a_list_in_a_refusal_is_shown_as_it_is_written() -> None:
 
 def test_wrong_variables_and_flags_are_refused() -> None:
     assert "did you mean GODWIT_NODE_SHARDS?" in refuse(environment={"GODWIT_NODE_SHARD": "1"})
+    assert "`godwit config doc` lists all names" in refuse(environment={"GODWIT_SERVIC": "1"})
     assert "environment GODWIT_NODE_SHARDS" in refuse(environment={"GODWIT_NODE_SHARDS": "two"})
     assert "did you mean demo.enabled?" in refuse(flags={"demo.enable": "true"})
     assert "must be true or false" in refuse(flags={"demo.enabled": "maybe"})
@@ -204,6 +209,8 @@ def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> 
             load_config(broken, is_reload=True)
     broken.write_text("# nothing is set")
     assert load_config(broken)
+    broken.write_text("\ufeff[node]\nshards = 2")
+    assert load_config(broken).node.shards == 2  # the byte order mark of some editors
     broken.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):
         load_config(None, {"GODWIT_CONFIG": str(broken)})

@@ -37,6 +37,8 @@ _SERVICE_LINK = re.compile(
 )
 _SERVICE_ADDRESS = re.compile(r"GODWIT(_[A-Z0-9_]+)?_PORT")
 """Variables that Kubernetes sets in every container for each Service whose name begins with `godwit`."""
+_NEAR, _NEAR_WHOLE = 0.6, 0.8
+"""How like a known name a misspelt one is (0 to 1): within its section, and where the section is unknown."""
 _BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
 
 
@@ -63,7 +65,7 @@ def load_config(
 def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True) -> tuple[dict[str, Any], Places]:
     """Read a TOML file, with the line of each key. Raises ConfigInvalid, which names the option, if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
         if not text.strip() and not may_be_empty:
             hint = "if it should set nothing, write a comment into it"
             raise ConfigInvalid(option, str(path), "is empty", hint=hint)
@@ -96,7 +98,9 @@ def build_config(
             continue
         with mistakes.gather():
             if variable not in _BY_VARIABLE:
-                raise ConfigNameUnknown(variable, text, "is not known", hint=_name_nearest(variable, _BY_VARIABLE))
+                raise ConfigNameUnknown(
+                    variable, text, "is not known", hint=_name_nearest(variable, _BY_VARIABLE, _NEAR_WHOLE)
+                )
             found = _BY_VARIABLE[variable]
             values[found.key] = found.parse(text, f"environment {variable}")
             sources[found.key] = f"environment {variable}"
@@ -192,6 +196,14 @@ def _find_option(key: str, value: object, source: str) -> Any:
     return OPTIONS[key]
 
 
-def _name_nearest(word: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(word, known, n=1, cutoff=0.0)
-    return f"did you mean {nearest[0]}?" if nearest else ""
+def _name_nearest(word: str, known: Iterable[str], near: float = _NEAR) -> str:
+    """A hint at the known name that is meant; where none is near, at the list of all."""
+    section, _, name = word.rpartition(".")
+    candidates = list(known)
+    elsewhere = [full for full in candidates if name and full.rpartition(".")[2] == name]
+    beside = [full for full in candidates if full.rpartition(".")[0] == section]
+    names = difflib.get_close_matches(name, [full.rpartition(".")[2] for full in beside], n=1, cutoff=near)
+    inside = [".".join(filter(None, (section, found))) for found in names]
+    whole = [] if beside else difflib.get_close_matches(word, candidates, n=1, cutoff=_NEAR_WHOLE)
+    nearest = [*(elsewhere if len(elsewhere) == 1 else []), *inside, *whole]
+    return f"did you mean {nearest[0]}?" if nearest else "`godwit config doc` lists all names"
