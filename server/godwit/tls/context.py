@@ -1,12 +1,13 @@
-"""TLS of the admin and dispatch ports with Python's library: certificate, lowest version and suites from [tls].
+"""TLS of the admin and dispatch ports with Python's library: certificates, lowest version and suites from [tls].
 
-Owns the translation of suites' names. The library cannot disable a single suite of TLS 1.3. If the configuration does,
-the port uses TLS 1.2 only, or the start fails if that is not allowed.
+It owns the choice of a certificate by name and type of key, and the translation of suite names. The library cannot leave out
+single suites of TLS 1.3: if the configuration does, the port uses TLS 1.2 only, or the start fails if that is not allowed.
 """
 
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 from typing import Protocol
 
 from ..config.tls import SUITES, TlsConfig
@@ -40,16 +41,68 @@ def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
         problem = f"leave out suites of TLS 1.3, which the admin and dispatch ports cannot: expected all of {', '.join(NEWEST)}"
         raise ConfigInvalid("tls.cipher_suites", list(tls.cipher_suites), problem)
     context.options |= ssl.OP_NO_RENEGOTIATION
-    try:
-        context.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
-    except (OSError, IndexError) as error:
-        raise ConfigInvalid("tls.certificate_files", list(tls.certificate_files), f"cannot be used: {error}") from error
+    renew_certificate(context, tls)
     return context
 
 
 def renew_certificate(context: ssl.SSLContext, tls: TlsConfig) -> None:
-    """Use this certificate for new connections; `make_tls_context` has checked it. Call it on the thread that accepts connections."""
-    context.load_cert_chain(tls.certificate_files[0], tls.key_files[0])
+    """Use these certificates for new connections. Raises ConfigInvalid. Call it in the thread that accepts connections."""
+    choice = CertificateChoice(tls)
+
+    def show(connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        connection.context = choice.choose(name)
+
+    context.sni_callback = show
+
+
+class CertificateChoice:
+    """Chooses the certificates for a client: those for the name it asks for, one for each type of key, else those with the same
+    names as the first. The library then takes the type that the client can verify.
+    """
+
+    def __init__(self, tls: TlsConfig) -> None:
+        pairs = list(zip(tls.certificate_files, tls.key_files, strict=False))
+        try:
+            self._names = [_read_names(Path(file)) for file, _ in pairs]
+            self._first = self._make_context(
+                [pair for pair, names in zip(pairs, self._names, strict=True) if names == self._names[0]]
+            )
+            self._by_name = {
+                name: self._make_context(
+                    [pair for pair, names in zip(pairs, self._names, strict=True) if name in names]
+                )
+                for name in frozenset().union(*self._names)
+            }
+        except (OSError, IndexError, ValueError) as error:
+            raise ConfigInvalid(
+                "tls.certificate_files", list(tls.certificate_files), f"cannot be used: {error}"
+            ) from error
+
+    def choose(self, name: str | None) -> ssl.SSLContext:
+        """Return a context with the certificates for this name."""
+        name = (name or "").lower()
+        wildcard = f"*.{name.partition('.')[2]}"
+        return self._by_name.get(name) or self._by_name.get(wildcard) or self._first
+
+    @staticmethod
+    def _make_context(pairs: list[tuple[str, str]]) -> ssl.SSLContext:
+        """Load certificates. The library keeps the last one of each type of key, so the first in the list is loaded last."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        for certificate, key in reversed(pairs):
+            context.load_cert_chain(certificate, key)
+        return context
+
+
+def _read_names(file: Path) -> frozenset[str]:
+    """Return the host names of a certificate in lower case."""
+    from cryptography import x509  # imported only if there are certificates
+
+    certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    return frozenset(name.lower() for name in names.get_values_for_type(x509.DNSName))
 
 
 def name_of_openssl(suite: str) -> str:
