@@ -2,10 +2,11 @@
 
 import { element } from "../element.js";
 
-// MQTT's wildcards in the node's words: /rooms/# is /rooms/**; the text itself where it has none.
+// MQTT's wildcards in the node's words: /rooms/# and rooms/# are /rooms/**; the text itself where it has none.
 export function translateMqtt(text) {
   const segments = text.split("/");
-  return segments.map((segment, at) => (segment === "+" ? "*" : segment === "#" && at === segments.length - 1 ? "**" : segment)).join("/");
+  const meant = segments.map((segment, at) => (segment === "+" ? "*" : segment === "#" && at === segments.length - 1 ? "**" : segment)).join("/");
+  return meant === text || meant.startsWith("/") ? meant : `/${meant}`;
 }
 
 // One line below a field of subjects or patterns; pressed, it puts in what was probably meant.

@@ -32,9 +32,13 @@ async def test_a_wildcard_of_mqtt_gets_a_suggestion_that_can_be_pressed(page: Pa
         await page.get_by_role("button", name="/rooms/*/**").click()
         await expect(page.get_by_label("Pattern")).to_have_value("/rooms/*/**")
         await expect(page.locator(".hint")).to_be_hidden()
-        await open_page(page, node, "subjects?search=/rooms/%23")
-        await page.get_by_role("button", name="/rooms/**").click()
-        await expect(page.locator("#subjects tbody tr")).to_have_count(1)
+        for search in ("/rooms/%23", "rooms/%23"):
+            await open_page(page, node, f"subjects?search={search}")
+            await page.get_by_role("button", name="/rooms/**").click()
+            await expect(page.locator("#subjects tbody tr")).to_have_count(1)
+        await open_page(page, node, "live?pattern=rooms/%23")  # as it stands in MQTT, where no slash begins a topic
+        await page.get_by_role("button", name="/rooms/**", exact=True).click()
+        await expect(page.locator("#messages tbody tr")).to_have_count(1)
 
 
 async def test_a_subject_that_nobody_published_on_says_so(page: Page) -> None:
