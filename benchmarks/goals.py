@@ -170,5 +170,5 @@ GOALS = (
     _at_most("1 % never read: p99 of the others over the same load without them", "slow", "p99_ratio", 1.25, "×"),
     _at_most("1 % never read: memory grown beyond the same load without them", "slow", "memory_grown_kb", 1024, "kB"),
     _at_most("1 % never read: largest send queue of their sockets", "slow", "send_queue_kb", 64, "kB"),
-    Goal("1 % never read: each is told exactly what it missed", "slow", "exact", 1, "", is_at_least=True),
+    Goal("1 % never read: each receives a gap with the exact count", "slow", "exact", 1, "", is_at_least=True),
 )

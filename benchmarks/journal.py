@@ -145,10 +145,10 @@ def count_messages(address: str) -> int:
     count, place = 0, f"&last={KEPT}"
     while True:
         with urllib.request.urlopen(f"{address}{place}&limit=1000", timeout=60) as answer:
-            told = [item for item in json.load(answer) if "message" in item]
-        if not told:
+            messages = [item for item in json.load(answer) if "message" in item]
+        if not messages:
             return count
-        count, place = count + len(told), f"&after={told[-1]['at']}"
+        count, place = count + len(messages), f"&after={messages[-1]['at']}"
 
 
 def measure_fanout(rounds: int, driver: str) -> Found:
@@ -188,12 +188,12 @@ def main() -> int:
             file = RESULTS / "journal" / f"{what}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(outcome, indent=1) + "\n", "utf-8")
-            told = {
+            summary = {
                 name: value
                 for name, value in outcome.items()
                 if isinstance(value, (int, float, dict)) and name != "machine"
             }
-            print(f"{what}: {json.dumps(told)}; {file.relative_to(ROOT)}")
+            print(f"{what}: {json.dumps(summary)}; {file.relative_to(ROOT)}")
     write_page(RESULTS)
     return 0
 

@@ -73,8 +73,8 @@ def draw_memory(outcome: dict[str, Any]) -> str:
             lines.append(f'<rect class="bar{" ours" * (part == 0)}" x="{x}" y="{y}" width="{width}" height="22"/>')
             x += width
         lines.append(f'<text x="{x + 8:.1f}" y="{y + 15}">{row[0]:.2f} + {row[1]:.2f}</text>')
-    told = f"{MEMORY[0][1]} + {MEMORY[1][1]}"
-    lines.append(f'<text x="{LEFT + 40}" y="{TOP + row_height * len(sizes) + 18}">{escape(told)}</text>')
+    sums = f"{MEMORY[0][1]} + {MEMORY[1][1]}"
+    lines.append(f'<text x="{LEFT + 40}" y="{TOP + row_height * len(sizes) + 18}">{escape(sums)}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 

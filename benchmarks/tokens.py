@@ -47,11 +47,11 @@ async def measure(algorithm: str, count: int, folder: Path) -> dict[str, float]:
     issuer = IssuerConfig(ISSUER, algorithms=(algorithm,), keys_file=str(file))
     authorizer = TokenAuthorizer((issuer,), verified_tokens_max=count)
     end = int(time.time()) + 3600
-    told = [
+    claims = [
         {"iss": ISSUER, "sub": f"user-{n}", "jti": f"t-{n}", "exp": end, "permissions": PERMISSIONS}
         for n in range(count)
     ]
-    tokens = [jwt.encode(one, key, algorithm) for one in told]
+    tokens = [jwt.encode(one, key, algorithm) for one in claims]
 
     async def storm() -> float:
         began = time.perf_counter()

@@ -175,7 +175,7 @@ def python_codes(codes: Table) -> str:
         for name, row in codes.items()
     )
     return f'''\
-"""Every code a client can be told: number, name, may the client retry, HTTP status, one sentence.
+"""Every code that a client can receive: number, name, may the client retry, HTTP status, one sentence.
 
 Generated from protocol/codes.toml by `make generate`; change it there.
 """
@@ -230,7 +230,7 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """One configurable limit; `code` is the name of what a client is told at it, empty when it is told nothing."""
+    """One configurable limit; `code` is the name of the code that a client receives at it; empty if there is none."""
 
     name: str
     default: int
@@ -255,7 +255,7 @@ def javascript_codes(codes: Table) -> str:
         for name, row in codes.items()
     )
     return f"""\
-// Every code a client can be told: number, name, may the client retry, one sentence.
+// Every code that a client can receive: number, name, may the client retry, one sentence.
 //
 // Generated from protocol/codes.toml by `make generate`; change it there.
 

@@ -41,10 +41,10 @@ async def measure(options: Options) -> dict[str, Any]:
         await asyncio.to_thread(queue_all, server, f"{url}/late", receivers)
         await slow.acquire()
         took = [await send_one(server, key, f"n{number}", arrived) for number in range(SENDS)]
-        told = await asyncio.to_thread(server.call, "GET", "/v1/notifications/all")
+        shown = await asyncio.to_thread(server.call, "GET", "/v1/notifications/all")
     return {
         "deliveries_queued": receivers,
-        "not_sent_at_end": receivers - told["counts"].get("webhook", {}).get("sent", 0),
+        "not_sent_at_end": receivers - shown["counts"].get("webhook", {}).get("sent", 0),
         "sends_of_the_other_tenant": SENDS,
         "median_ms": sorted(took)[SENDS // 2] * 1e3,
         "longest_ms": max(took) * 1e3,

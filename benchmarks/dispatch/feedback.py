@@ -71,9 +71,9 @@ async def mark_all(server: Served, signing: SigningKey, receivers: int, until: a
                     body = json.dumps({"mark": mark, "up_to": heads[name]})
                     async with session.post("/v1/inbox/marks", data=body, headers=headers) as answered:
                         assert answered.status == 200, await answered.text()
-                        told = await answered.json()
-                    heads[name] = told["head"]
-                    count += len(told["items"])
+                        answer = await answered.json()
+                    heads[name] = answer["head"]
+                    count += len(answer["items"])
 
     async with aiohttp.ClientSession(f"http://{server.host}:{server.port}") as session:
         await asyncio.gather(*(work(session, first) for first in range(MARKING)))

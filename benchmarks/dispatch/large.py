@@ -59,8 +59,8 @@ async def fill_one(server: Served) -> None:
     """The first receiver gets the rest of its items, each a notification of its own."""
     to = {"receiver": "user:0"}
     batch = [{"id": f"one-{n}", "to": to, "content": {"title": "news"}} for n in range(ITEMS_OF_ONE - ITEMS)]
-    told = await asyncio.to_thread(server.call, "POST", "/v1/notifications/batch", json.dumps(batch).encode())
-    assert all(row.get("state") == "accepted" for row in told["results"]), told["results"][:3]
+    answer = await asyncio.to_thread(server.call, "POST", "/v1/notifications/batch", json.dumps(batch).encode())
+    assert all(row.get("state") == "accepted" for row in answer["results"]), answer["results"][:3]
     while await asyncio.to_thread(server.read_metric, "jobs_open"):  # noqa: ASYNC110  # the server announces nothing
         await asyncio.sleep(0.05)
 

@@ -74,8 +74,8 @@ def import_receivers(server: Served, receivers: int) -> dict[str, float]:
     rows = ({"id": f"user:{n}", "zone": "Europe/Berlin", **(quiet if n % 2 else {})} for n in range(receivers))
     body = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     began, cpu_s = time.perf_counter(), server.cpu_s()
-    told = server.call("POST", "/v1/receivers/import", body)
-    assert told["rejected_count"] == 0
+    answer = server.call("POST", "/v1/receivers/import", body)
+    assert answer["rejected_count"] == 0
     took_s, used_s = time.perf_counter() - began, server.cpu_s() - cpu_s
     server.call("PUT", "/v1/groups/all", b"{}")
     members = b"".join(b'{"receiver":"user:%d"}\n' % number for number in range(receivers))
@@ -90,10 +90,10 @@ async def send_to_all(server: Served, name: str, receivers: int) -> dict[str, fl
     began, cpu_s, rss_mb = time.perf_counter(), server.cpu_s(), server.rss_mb()
     peak_mb = rss_mb
     await asyncio.to_thread(server.call, "PUT", f"/v1/notifications/{name}", body)
-    while (told := await asyncio.to_thread(server.call, "GET", f"/v1/notifications/{name}"))["state"] != "settled":
+    while (answer := await asyncio.to_thread(server.call, "GET", f"/v1/notifications/{name}"))["state"] != "settled":
         peak_mb = max(peak_mb, server.rss_mb())
         await asyncio.sleep(0.05)
-    assert told["counts"] == {"inbox": {"sent": receivers}}, told
+    assert answer["counts"] == {"inbox": {"sent": receivers}}, answer
     took_s, used_s = time.perf_counter() - began, server.cpu_s() - cpu_s
     return {
         "receivers_per_s": receivers / took_s,

@@ -55,11 +55,11 @@ async def fill(server: Served, receivers: int) -> float:
     body = {"to": {"group": "all"}, "content": {"title": "old"}, "expires_s": expires_s}
     await asyncio.to_thread(server.call, "PUT", OLD, json.dumps(body).encode())
     expired_s = time.time() + expires_s + 2
-    told: dict[str, Any] = {"state": "accepted"}
-    while told["state"] != "settled":
+    answer: dict[str, Any] = {"state": "accepted"}
+    while answer["state"] != "settled":
         await asyncio.sleep(PACE_S)
-        told = await asyncio.to_thread(server.call, "GET", OLD)
-    assert told["counts"] == {"inbox": {"sent": receivers}}, told
+        answer = await asyncio.to_thread(server.call, "GET", OLD)
+    assert answer["counts"] == {"inbox": {"sent": receivers}}, answer
     return expired_s
 
 

@@ -104,7 +104,7 @@ async def send(server: Served, endpoints: Endpoints, name: str, wanted: int, han
 async def wait_sent(server: Served, name: str, channel: str, wanted: int) -> None:
     """Returns when so many deliveries are stored as sent."""
     while True:
-        told = await asyncio.to_thread(server.call, "GET", f"/v1/notifications/{name}")
-        if told["counts"].get(channel, {}).get("sent", 0) >= wanted:
+        notification = await asyncio.to_thread(server.call, "GET", f"/v1/notifications/{name}")
+        if notification["counts"].get(channel, {}).get("sent", 0) >= wanted:
             return
         await asyncio.sleep(0.02)  # the server announces nothing

@@ -208,7 +208,7 @@ class Engine:
     def start(self) -> Listening:
         """Read the journal, open the port and start the shards; raises ConfigInvalid, ListenFailed."""
         try:
-            told = self.compiled.start()
+            started = self.compiled.start()
         except RuntimeError as error:
             raise ConfigInvalid("node.data_directory", self._data_directory, f"cannot be used: {error}") from error
         except OSError as error:
@@ -217,12 +217,14 @@ class Engine:
             if not is_named:
                 listener, address, reason = "client", str(self._address), str(error)
             raise ListenFailed(listener, address, reason) from error
-        reason = str(told.get("driver_reason") or "")
+        reason = str(started.get("driver_reason") or "")
         found = {
-            name: Address.parse(told[name]) for name in ("client", "mqtt", "client_tls", "mqtt_tls") if name in told
+            name: Address.parse(started[name])
+            for name in ("client", "mqtt", "client_tls", "mqtt_tls")
+            if name in started
         }
-        shards, resumed = int(told["shards"]), told.get("resumed")
-        return Listening(driver=str(told["driver"]), driver_reason=reason, shards=shards, resumed=resumed, **found)
+        shards, resumed = int(started["shards"]), started.get("resumed")
+        return Listening(driver=str(started["driver"]), driver_reason=reason, shards=shards, resumed=resumed, **found)
 
     def configure(self, config: Config, start: Start) -> None:
         """Apply other settings, except those of the start. Raises ConfigInvalid, and then nothing has changed."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """One configurable limit; `code` is the name of what a client is told at it, empty when it is told nothing."""
+    """One configurable limit; `code` is the name of the code that a client receives at it; empty if there is none."""
 
     name: str
     default: int

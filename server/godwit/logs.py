@@ -214,5 +214,5 @@ class _Bridge(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        told = {"said": record.getMessage(), "by": record.name}
-        read_logger().log(record.levelno, "library_spoke", **told, **({"exc_info": error} if error else {}))
+        fields = {"said": record.getMessage(), "by": record.name}
+        read_logger().log(record.levelno, "library_spoke", **fields, **({"exc_info": error} if error else {}))

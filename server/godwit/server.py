@@ -232,9 +232,9 @@ class Node:
         revoked = [RevokeOrder(identity, None, code, None, join("basic")) for identity in gone]
         revoked += [RevokeOrder(None, None, code, None, authority) for authority in removed]
         self.engine.order([*revoked, *self._access_mode.take_withdrawn()])
-        told = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
-        read_logger().info("config_reloaded", **told)
-        return told
+        result = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
+        read_logger().info("config_reloaded", **result)
+        return result
 
     async def revoke(self, revocation: Revocation) -> dict[str, Any]:
         """Refuse an identity or a token id from now on, and close its connections; returns what that ended."""
@@ -259,8 +259,8 @@ class Node:
     def describe_troubles(self) -> dict[str, str]:
         """The problems of extensions and their tasks, by name; for health."""
         host = self._access_mode.host
-        told = {**self.audits.describe_troubles(), **self.revoker.describe_trouble()}
-        return {**told, "authorizer": host.describe()} if host is not None and host.describe() else told
+        troubles = {**self.audits.describe_troubles(), **self.revoker.describe_trouble()}
+        return {**troubles, "authorizer": host.describe()} if host is not None and host.describe() else troubles
 
     async def _start_authorizer(self) -> None:
         if self._access_mode.authorizer is not None:

@@ -53,7 +53,7 @@ NAMES = re.compile(
     re.IGNORECASE,
 )
 FOLDERS = re.compile(
-    r"(?:^|/)(?:places|swarm|sabotage|house)/|(?:^|/)(?:ways|bell|speak)\.js$|(?:^|/)(?:scene|harming)\.py$"
+    r"(?:^|/)(?:places|swarm|sabotage|house)/|(?:^|/)(?:ways|bell|speak|portion)\.js$|(?:^|/)(?:scene|harming)\.py$"
 )
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 ALLOWED = {Path("docs/migrate.md"), Path("tools/names.toml"), Path("tests/architecture/test_speech.py")}

@@ -1,4 +1,4 @@
-// Every code a client can be told: number, name, may the client retry, one sentence.
+// Every code that a client can receive: number, name, may the client retry, one sentence.
 //
 // Generated from protocol/codes.toml by `make generate`; change it there.
 

@@ -48,10 +48,10 @@ def add_routes(router: web.UrlDispatcher, changes: Changes) -> None:
         return web.json_response({"rows": rows[:REVOCATIONS_SHOWN_MAX], "count": len(rows)})
 
     async def revoke(request: web.Request) -> web.Response:
-        told = await _read_object(request)
-        _refuse_unknown(told, (*NAMES, "until_ms"))
+        body = await _read_object(request)
+        _refuse_unknown(body, (*NAMES, "until_ms"))
         try:
-            revocation = Revocation(**told)
+            revocation = Revocation(**body)
         except (TypeError, ValueError, AttributeError) as error:
             raise web.HTTPBadRequest(reason=_line(str(error))) from error
         try:
@@ -106,12 +106,12 @@ async def _read_object(request: web.Request) -> dict[str, Any]:
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(reason="the body must be application/json")
     try:
-        told = json.loads(await request.read())
+        body = json.loads(await request.read())
     except (ValueError, RecursionError) as error:
         raise web.HTTPBadRequest(reason="the body is not JSON") from error
-    if not isinstance(told, dict):
+    if not isinstance(body, dict):
         raise web.HTTPBadRequest(reason="the body must be an object")
-    return told
+    return body
 
 
 def _line(text: str) -> str:

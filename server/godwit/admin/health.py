@@ -23,14 +23,14 @@ def add_routes(router: web.UrlDispatcher, view: NodeView) -> None:
 
 
 def _answer(view: NodeView, is_well: bool) -> web.Response:
-    told = {"condition": str(view.health.condition)}
+    answer = {"condition": str(view.health.condition)}
     if view.health.reason:
-        told["reason"] = view.health.reason
+        answer["reason"] = view.health.reason
     if view.health.journal:
-        told["journal"] = f"failing: {view.health.journal}"
+        answer["journal"] = f"failing: {view.health.journal}"
     if view.health.snapshots:
-        told["snapshots"] = f"failing: {view.health.snapshots}"
+        answer["snapshots"] = f"failing: {view.health.snapshots}"
     troubles = view.describe_troubles()
     if troubles:
-        told["extensions"] = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))
-    return web.json_response(told, status=200 if is_well else 503)
+        answer["extensions"] = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))
+    return web.json_response(answer, status=200 if is_well else 503)

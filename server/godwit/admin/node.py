@@ -15,7 +15,7 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, guard: Guard) -> None:
     """Add the route; it does not call the engine."""
 
     async def show_node(_request: web.Request) -> web.Response:
-        told = {
+        answer = {
             **view.describe(),
             "client": str(view.client),
             "driver": view.driver,
@@ -26,6 +26,6 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, guard: Guard) -> None:
             "journal": view.health.journal,
             "can_change": guard.has_token,
         }
-        return web.json_response(told)
+        return web.json_response(answer)
 
     router.add_get("/v1/node", show_node)

@@ -78,9 +78,9 @@ class AuditRunner:
 
     def describe_troubles(self) -> dict[str, str]:
         """The current problems, by audit or task."""
-        told = {f"audit {desk.name}": desk.describe() for desk in self.desks}
-        told |= {task.name: task.reason for task in self._tasks}
-        return {name: why for name, why in told.items() if why}
+        troubles = {f"audit {desk.name}": desk.describe() for desk in self.desks}
+        troubles |= {task.name: task.reason for task in self._tasks}
+        return {name: why for name, why in troubles.items() if why}
 
     async def start(self) -> None:
         """Start the audits; raises AuthorizerFailed if one does not start."""

@@ -117,13 +117,13 @@ def run_import(
     with opened:
         for part in read_parts(opened, after_line):
             try:
-                told = call(*server, "POST", path, b"".join(part))
+                answer = call(*server, "POST", path, b"".join(part))
             except SendFailed as failed:
                 resume = f"continue with --after-line {done}{more}{'' if rejected else more_if_whole}"
                 raise SendFailed(f"the import stopped after line {done:,}: {failed}; {resume}") from failed
-            for row in told["rejected"]:
+            for row in answer["rejected"]:
                 click.echo(json.dumps({**row, "line": row["line"] + done}))
-            done, rejected = done + len(part), rejected + told["rejected_count"]
+            done, rejected = done + len(part), rejected + answer["rejected_count"]
             click.echo(f"{done:,} lines, {rejected:,} rejected", err=True)
     return done, rejected
 

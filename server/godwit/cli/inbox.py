@@ -29,8 +29,8 @@ class Reader:
     def get(self, query: str) -> Any:
         """The answer of `GET /v1/inbox`; raises SendFailed."""
         if time.time() * 1_000 > self._expires_ms - RENEW_MS:
-            told = call(self._url, self._key, "POST", f"/v1/receivers/{quote(self._receiver, safe='')}/token", {})
-            self._token, self._expires_ms = told["token"], told["expires_ms"]
+            answer = call(self._url, self._key, "POST", f"/v1/receivers/{quote(self._receiver, safe='')}/token", {})
+            self._token, self._expires_ms = answer["token"], answer["expires_ms"]
         return call(self._url, self._token, "GET", f"/v1/inbox{query}")
 
 

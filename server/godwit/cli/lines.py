@@ -62,9 +62,9 @@ def write_pretty(item: Item) -> None:
 
 def make_line(item: Message | Gap | Dropped) -> str:
     """The object of the JSON encoding on one line of ASCII; numbers in JSON content stay as published."""
-    told = make_object(item)
-    content = told.pop("content", None)
-    line = json.dumps(told, separators=(",", ":"))
+    members = make_object(item)
+    content = members.pop("content", None)
+    line = json.dumps(members, separators=(",", ":"))
     if content is None:
         return line
     # outside its strings JSON holds no such character but as a blank, inside them only those beyond ASCII
@@ -77,15 +77,15 @@ def make_object(item: Message | Gap | Dropped) -> dict[str, Any]:
     if isinstance(item, Dropped):
         return {"dropped": item.selector, "count": item.count}
     places = {"after": item.after and str(item.after), "at": item.position and str(item.position)}
-    told: dict[str, Any] = {key: place for key, place in places.items() if place}
+    members: dict[str, Any] = {key: place for key, place in places.items() if place}
     if item.pattern:
-        told["pattern"] = item.pattern
+        members["pattern"] = item.pattern
     if isinstance(item, Gap):
-        return {"gap": item.subject, **told, "reason": str(item.reason), "missed": item.missed}
-    told |= {"time": item.time_ms, **_make_content(item)}
+        return {"gap": item.subject, **members, "reason": str(item.reason), "missed": item.missed}
+    members |= {"time": item.time_ms, **_make_content(item)}
     extras = {"reply_to": item.reply_to, "conflated": item.conflated, "snapshot": item.is_snapshot}
     extras |= {"merge": item.is_patch, "removed": item.is_removal, **_make_fields(item)}
-    return {"message": item.subject, **told, **{key: value for key, value in extras.items() if value}}
+    return {"message": item.subject, **members, **{key: value for key, value in extras.items() if value}}
 
 
 def show_content(message: Message) -> str:

@@ -81,21 +81,21 @@ def revoke(
     given = {"identity": identity, "token_id": token_id, "tenant": tenant, "authority": authority}
     named = {name: value for name, value in given.items() if value}
     if lift:
-        told = call(admin, token_file, "DELETE", f"/v1/revocations?{urlencode(named)}")
+        result = call(admin, token_file, "DELETE", f"/v1/revocations?{urlencode(named)}")
         click.echo("lifted")
     else:
-        told = call(admin, token_file, "POST", "/v1/revocations", {**named, "until_ms": until_ms})
-        ended = (_count(told, "connections"), _count(told, "sessions"), f"{_count(told, 'wills')} withheld")
+        result = call(admin, token_file, "POST", "/v1/revocations", {**named, "until_ms": until_ms})
+        ended = (_count(result, "connections"), _count(result, "sessions"), f"{_count(result, 'wills')} withheld")
         click.echo(f"revoked: {', '.join(ended)}")
-    if told.get("warning"):
-        click.echo(f"godwit: {told['warning']}", err=True)
-    if not told.get("kept", True):
+    if result.get("warning"):
+        click.echo(f"godwit: {result['warning']}", err=True)
+    if not result.get("kept", True):
         click.echo("godwit: the disk is failing: a restart of the node may forget this", err=True)
         raise click.exceptions.Exit(EXIT_NOT_KEPT)
 
 
-def _count(told: dict[str, Any], what: str) -> str:
-    count = told.get(what, 0)
+def _count(result: dict[str, Any], what: str) -> str:
+    count = result.get(what, 0)
     return f"{count} {what.removesuffix('s') if count == 1 else what}"
 
 
@@ -107,10 +107,10 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
 
     Exits with code 3 if the journal disk is failing, so that a crash may undo the purge.
     """
-    told = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
-    gone = "1 message" if told["purged"] == 1 else f"{told['purged']} messages"
-    click.echo(f"gone: {gone} of {printable(told['subject'])}")
-    if not told.get("kept", True):
+    result = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
+    gone = "1 message" if result["purged"] == 1 else f"{result['purged']} messages"
+    click.echo(f"gone: {gone} of {printable(result['subject'])}")
+    if not result.get("kept", True):
         click.echo("godwit: the journal disk is failing: a crash of the node may undo the purge", err=True)
         raise click.exceptions.Exit(EXIT_NOT_KEPT)
 
@@ -119,10 +119,12 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
 @admin_options
 def reload(admin: str | None, token_file: Path | None) -> None:
     """Make a node read its configuration again. If it is invalid, nothing changes."""
-    told = call(admin, token_file, "POST", "/v1/reload")
-    click.echo(f"changed: {', '.join(told['taken_over']) or 'no setting; certificate and token files were read again'}")
-    if told["waits_for_restart"]:
-        click.echo(f"needs a restart: {', '.join(told['waits_for_restart'])}")
+    result = call(admin, token_file, "POST", "/v1/reload")
+    click.echo(
+        f"changed: {', '.join(result['taken_over']) or 'no setting; certificate and token files were read again'}"
+    )
+    if result["waits_for_restart"]:
+        click.echo(f"needs a restart: {', '.join(result['waits_for_restart'])}")
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -146,8 +148,8 @@ def call(admin: str | None, token_file: Path | None, method: str, path: str, bod
     request = urllib.request.Request(base + path, data=data, headers=headers, method=method)
     try:
         with OPENER.open(request, timeout=TIMEOUT_S) as answer:
-            told: dict[str, Any] = json.loads(answer.read())
-            return told
+            result: dict[str, Any] = json.loads(answer.read())
+            return result
     except urllib.error.HTTPError as error:
         try:
             reason = json.loads(error.read())["title"]

@@ -19,6 +19,6 @@ def tell_supervisor(state: str) -> None:
     name = os.environ.get("NOTIFY_SOCKET", "")
     if not name:
         return
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-        told.connect(f"\0{name[1:]}" if name.startswith("@") else name)
-        told.sendall(state.encode())
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify_socket:
+        notify_socket.connect(f"\0{name[1:]}" if name.startswith("@") else name)
+        notify_socket.sendall(state.encode())

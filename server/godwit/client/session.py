@@ -171,7 +171,7 @@ class Session:
             if type(push) is Message:
                 self.subscriptions.message(push)
             else:
-                self._told(push)
+                self._pushed(push)
 
     def tick(self, now: int) -> str | None:
         """Check timeouts; call it at least once a second. Returns why the connection must be closed, or None."""
@@ -261,15 +261,15 @@ class Session:
 
     # Inside
 
-    def _told(self, push: Told) -> None:
+    def _pushed(self, push: Told) -> None:
         match push:
             case Marked() | Epochs() | Gap() | Dropped() | Ended():
-                self.subscriptions.told(push, self.node, self._now)
+                self.subscriptions.reported(push, self.node, self._now)
             case Reply() | Refusal():
                 self._answered(push)
             case Interest():
                 for watching in self.watches.values():
-                    watching.told(push)
+                    watching.reported(push)
             case InterestState():
                 if (watched := self.watches.get(push.selector)) is not None:
                     watched.state_reported(is_complete=push.is_complete)

@@ -91,7 +91,7 @@ class Subscribing:
             return
         if verdict is Verdict.MISSING:
             self.missing += 1
-            self._put(_hole(message, resume_point))
+            self._put(_missing_gap(message, resume_point))
         self._put(message)
 
     def gap(self, gap: Gap) -> None:
@@ -121,7 +121,7 @@ class Subscribing:
         return self.is_joined or not self._has_begun_anew
 
     def pause(self, now: int) -> bool:
-        """Pause it until its full queue has room. Returns True if the server must be told to unsubscribe."""
+        """Pause it until its full queue has room. Returns True if an unsubscribe must be sent."""
         self.was_paused = self.was_paused or self.state is State.SERVED
         self.resumes_at = max(now, self.resumed_at + PAUSE_MS)
         return self.pause_now()
@@ -164,7 +164,7 @@ class Subscribing:
         self.wake()
 
 
-def _hole(message: Message, resume_point: Position | None) -> Gap:
+def _missing_gap(message: Message, resume_point: Position | None) -> Gap:
     """Report messages that the server should have sent and did not."""
     at = message.position
     assert at is not None and resume_point is not None, "a hole is found between two positions"

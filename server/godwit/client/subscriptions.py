@@ -48,7 +48,7 @@ class Subscriptions:
             if subscribing.queue.is_full:
                 self._behind.add(subscribing)
 
-    def told(self, push: Gap | Marked | Epochs | Dropped | Ended, node: str | None, now: int) -> None:
+    def reported(self, push: Gap | Marked | Epochs | Dropped | Ended, node: str | None, now: int) -> None:
         """Pass a push other than a message to its subscription; ignored if that was closed meanwhile."""
         match push:
             case Marked(_, pattern) if pattern in self._table:

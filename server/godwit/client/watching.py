@@ -23,7 +23,7 @@ class Watching:
         self.is_complete = False  # the server has sent the whole state
         self.error: GodwitError | None = None
         self.wake: Callable[[], None] = lambda: None
-        self._known: set[str] = set()  # selectors that the reader was told have subscribers
+        self._known: set[str] = set()  # selectors reported to the reader as having subscribers
         self._changes: dict[str, bool] = {}
         self._unconfirmed: set[str] = set()  # reported before the state that is being sent
 
@@ -36,13 +36,13 @@ class Watching:
         if is_complete:
             gone, self._unconfirmed = self._unconfirmed, set()
             for selector in gone:
-                self.told(Interest(selector, False))
+                self.reported(Interest(selector, False))
             self.wake()
         else:
             self._unconfirmed = {selector for selector in self._known if self._changes.get(selector, True)}
             self._unconfirmed.update(selector for selector, listens in self._changes.items() if listens)
 
-    def told(self, interest: Interest) -> None:
+    def reported(self, interest: Interest) -> None:
         if not meets(self.selector, interest.subject):
             return
         self._unconfirmed.discard(interest.subject)

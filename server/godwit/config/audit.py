@@ -1,4 +1,4 @@
-"""The section `audit`: which extensions are told what happens, what waits for them, and how long their calls may take."""
+"""The section `audit`: the extensions that receive events, their queues, and the time limits of their calls."""
 
 from __future__ import annotations
 

@@ -102,14 +102,14 @@ def parse_windows(content: bytes) -> Windows:
     for scope, metric in head["series"]:
         windows.place(Series(tuple(map(str, scope)), str(metric)))
     at = 0
-    for ring, told in zip(windows.rings, head["rings"], strict=True):
-        for number, length in told["buckets"]:
+    for ring, saved in zip(windows.rings, head["rings"], strict=True):
+        for number, length in saved["buckets"]:
             part = body[at : at + length * _DOUBLE_BYTES]
             at += len(part)
             if length % FIELDS or length > len(windows.series) * FIELDS or len(part) != length * _DOUBLE_BYTES:
                 raise WindowFileInvalid("holds a bucket of a wrong length")
             ring.closed.append(Bucket(int(number), _swap(array("d", part))))
-        if told["is_open"]:
+        if saved["is_open"]:
             ring.open = ring.closed.pop()
     return windows
 

@@ -120,10 +120,10 @@ def compare(workload: Workload, machine: Machine, result: dict[str, Any]) -> lis
         alone = [step for step in steady if step["delivered"] <= ALONE * step["reads"]]
         least = min(alone or steady, key=lambda step: float(step["cpu_seconds"] / step["seconds"]))
         cores = least["cpu_seconds"] / least["seconds"]
-        told = "the workload" if alone else "the workload (messages had to wait: the machine is busy)"
+        subject = "the workload" if alone else "the workload (messages had to wait: the machine is busy)"
         # one publisher plays them all: as many leave it at once as were due when it woke up
         played = replace(workload, messages_at_once=max(1.0, least["published"] / max(1, least["writes"])))
-        compared.append(Compared(told, "cores", predict(played, one, machine).cores, cores))
+        compared.append(Compared(subject, "cores", predict(played, one, machine).cores, cores))
     together = full["delivered"] / max(1, full["reads"])
     is_told = together * (workload.message_bytes + FRAME_OVERHEAD_BYTES) < READ_BYTES_MAX
     if is_told and full["cpu_seconds"] >= BUSY * full["seconds"]:

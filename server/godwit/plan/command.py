@@ -60,11 +60,11 @@ def plan(
         keep.write_text(json.dumps(machine.describe(), indent=1) + "\n")
     compared = check_prediction(workload, machine, show_progress) if check else None
     show_progress("")
-    told = describe_plan(workload, budget, machine, compared)
+    described = describe_plan(workload, budget, machine, compared)
     if as_json:
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(described, indent=1))
     else:
-        show_plan(told)
+        show_plan(described)
     if compared is not None and not all(one.is_near for one in compared):
         sys.exit(1)
 

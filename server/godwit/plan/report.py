@@ -24,7 +24,7 @@ def describe_plan(
 ) -> dict[str, Any]:
     """Everything as a JSON value; infinite values are null."""
     prediction = predict(workload, budget, machine)
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "fits": prediction.fits,
         "binding": prediction.binding.name,
         "workload": dataclasses.asdict(workload),
@@ -45,10 +45,10 @@ def describe_plan(
         "machine": machine.describe(),
     }
     if compared is not None:
-        told["check"] = [
+        described["check"] = [
             {**dataclasses.asdict(one), "ratio": _finite(one.ratio), "is_near": one.is_near} for one in compared
         ]
-    return told
+    return described
 
 
 def _fields(prediction: Prediction) -> dict[str, Any]:
@@ -59,37 +59,37 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show_plan(told: dict[str, Any], console: Console | None = None) -> None:
+def show_plan(described: dict[str, Any], console: Console | None = None) -> None:
     """The tables, for people."""
     console = console or Console()
-    console.print(_answer(told))
-    console.print(_limits(told))
-    console.print(_facts(told))
-    console.print(_machine(told))
-    if "check" in told:
-        console.print(_check(told["check"]))
+    console.print(_answer(described))
+    console.print(_limits(described))
+    console.print(_facts(described))
+    console.print(_machine(described))
+    if "check" in described:
+        console.print(_check(described["check"]))
 
 
-def _answer(told: dict[str, Any]) -> Panel:
-    binding = next(limit for limit in told["limits"] if limit["name"] == told["binding"])
-    most = told["most"]
+def _answer(described: dict[str, Any]) -> Panel:
+    binding = next(limit for limit in described["limits"] if limit["name"] == described["binding"])
+    most = described["most"]
     told_share = "more than there is" if binding["share"] is None else f"{binding['share']:.0%} of it"
     lines = [
-        f"[bold]{'It fits.' if told['fits'] else 'It does not fit.'}[/] "
+        f"[bold]{'It fits.' if described['fits'] else 'It does not fit.'}[/] "
         f"What binds is [bold]{binding['name']}[/]: {told_share}.",
         f"At most [bold]{most['connections']:,}[/] connections, or [bold]{most['messages_per_second']:,.0f}[/] messages "
         "a second, all else staying as it is.",
     ]
-    if not told["fits"]:
+    if not described["fits"]:
         lines.append(f"What helps: {binding['advice']}.")
-    settings = told["prediction"]["settings"]
+    settings = described["prediction"]["settings"]
     lines += [f"Set limits.{name} = {value}." for name, value in settings.items()]
-    return Panel("\n".join(lines), border_style="green" if told["fits"] else "red", title="godwit plan")
+    return Panel("\n".join(lines), border_style="green" if described["fits"] else "red", title="godwit plan")
 
 
-def _limits(told: dict[str, Any]) -> Table:
+def _limits(described: dict[str, Any]) -> Table:
     table = Table("limit", "needed", "there is", "", "share", box=None, header_style="dim")
-    for limit in told["limits"]:
+    for limit in described["limits"]:
         share = limit["share"] if limit["share"] is not None else 9.99
         full = min(BAR, round(share * BAR))
         colour = "red" if share > 1 else "yellow" if share > 0.7 else "green"
@@ -105,8 +105,8 @@ def _limits(told: dict[str, Any]) -> Table:
     return table
 
 
-def _facts(told: dict[str, Any]) -> Table:
-    found, budget = told["prediction"], told["budget"]
+def _facts(described: dict[str, Any]) -> Table:
+    found, budget = described["prediction"], described["budget"]
     storm = f"{_number(found['storm_seconds'])} s on {budget['cores']} cores, the clients' own waiting aside"
     delay = "never: it falls behind" if found["delay_ms"] is None else f"{_number(found['delay_ms'])} ms"
     rows = {
@@ -124,10 +124,10 @@ def _facts(told: dict[str, Any]) -> Table:
     return table
 
 
-def _machine(told: dict[str, Any]) -> Table:
-    machine = told["machine"]
+def _machine(described: dict[str, Any]) -> Table:
+    machine = described["machine"]
     table = Table("this machine", "", box=None, header_style="dim")
-    for size, count in told["sends_per_second_a_core"].items():
+    for size, count in described["sends_per_second_a_core"].items():
         table.add_row(f"sends a second a core, {int(size):,} bytes", f"{count:,}")
     table.add_row("connects with a subscription, a second a core", f"{1e6 / machine['connect_us']:,.0f}")
     if machine["tls_connect_us"] is None:

@@ -58,11 +58,11 @@ class FakeEngine:
         os.eventfd_write(self._signal, 1)
 
     def reports(self) -> list[tuple[Any, ...]]:
-        with contextlib.suppress(BlockingIOError):  # nothing was told since
+        with contextlib.suppress(BlockingIOError):  # there are no new reports
             os.eventfd_read(self._signal)
-        told, self._reports = self._reports, []
+        waiting, self._reports = self._reports, []
         self.was_read.set()
-        return told
+        return waiting
 
     def order(self, orders: list[tuple[Any, ...]]) -> None:
         self.orders += orders

@@ -57,9 +57,9 @@ def changes(watching: Watching) -> list[tuple[str, bool]]:
 def test_reader_that_is_behind_is_told_the_latest() -> None:
     watching = Watching("/a/**")
     for subject, listens in (("/a/1", True), ("/a/2", True), ("/a/2", False), ("/b", True), ("/a/1", True)):
-        watching.told(Interest(subject, listens))
+        watching.reported(Interest(subject, listens))
     assert changes(watching) == [("/a/1", True)]
-    watching.told(Interest("/a/1", True))
+    watching.reported(Interest("/a/1", True))
     assert changes(watching) == []
 
 
@@ -67,11 +67,11 @@ def test_those_who_left_while_we_were_away_are_told_gone() -> None:
     watching = Watching("/a/**")
     watching.ask(1)
     for subject in ("/a/1", "/a/2"):
-        watching.told(Interest(subject, True))
+        watching.reported(Interest(subject, True))
     assert sorted(changes(watching)) == [("/a/1", True), ("/a/2", True)]
     watching.ask(2)
     watching.state_reported(is_complete=False)
-    watching.told(Interest("/a/2", True))
+    watching.reported(Interest("/a/2", True))
     assert changes(watching) == []
     watching.state_reported(is_complete=True)
     assert changes(watching) == [("/a/1", False)]
@@ -81,10 +81,10 @@ def test_those_who_left_while_we_were_away_are_told_gone() -> None:
 
 def test_a_state_that_is_cut_off_says_nobody_gone() -> None:
     watching = Watching("/a/**")
-    watching.told(Interest("/a/1", True))
+    watching.reported(Interest("/a/1", True))
     watching.state_reported(is_complete=False)
     watching.state_reported(is_complete=False)  # of another connection
-    watching.told(Interest("/a/2", True))
-    watching.told(Interest("/a/1", True))
+    watching.reported(Interest("/a/2", True))
+    watching.reported(Interest("/a/1", True))
     watching.state_reported(is_complete=True)
     assert sorted(changes(watching)) == [("/a/1", True), ("/a/2", True)]

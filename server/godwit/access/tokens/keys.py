@@ -45,12 +45,12 @@ class Key:
     def fingerprint(self) -> str:
         """A digest that distinguishes keys without revealing them."""
         public = self.material
-        told = (
+        hashed = (
             public
             if isinstance(public, bytes)
             else public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         )
-        return hashlib.sha256(b"godwit" + told).hexdigest()[:32]
+        return hashlib.sha256(b"godwit" + hashed).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,14 @@ def read_keys(content: bytes) -> KeyRing:
 def read_key_set(content: bytes) -> KeyRing:
     """The keys of a JWK Set; raises ValueError. Keys of unknown kinds, or not for signatures, are ignored."""
     try:
-        told = json.loads(content)
+        parsed = json.loads(content)
     except RecursionError as error:
         raise ValueError("nests too deep") from error
-    if isinstance(told, dict) and told and all(_is_pem(text) for text in told.values()):
-        return _make_ring(replace(key, key_id=name) for name, text in told.items() for key in _read_pem(text.encode()))
-    rows = told.get("keys", [told]) if isinstance(told, dict) else told
+    if isinstance(parsed, dict) and parsed and all(_is_pem(text) for text in parsed.values()):
+        return _make_ring(
+            replace(key, key_id=name) for name, text in parsed.items() for key in _read_pem(text.encode())
+        )
+    rows = parsed.get("keys", [parsed]) if isinstance(parsed, dict) else parsed
     if not isinstance(rows, list) or len(rows) > KEYS_MAX:
         raise ValueError(f"holds no list of at most {KEYS_MAX} keys")
     return _make_ring(key for row in rows if (key := _read_key(row)) is not None)

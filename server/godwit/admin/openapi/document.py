@@ -130,7 +130,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
     changes = operation.method != "get"
     guarded = changes or operation.path.startswith("/v1/") or operation.path == "/metrics"
     errors = sorted({*operation.errors, 403, *((401, 429) if guarded else ())})
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "operationId": f"{operation.method}{operation.path.replace('/', '_').replace('{', '').replace('}', '').replace('.', '_')}",
         "summary": operation.sentence,
         "responses": {
@@ -139,7 +139,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
         },
     }
     if operation.asks:
-        told["parameters"] = [
+        described["parameters"] = [
             {
                 "name": ask.name,
                 "in": ask.place,
@@ -150,10 +150,10 @@ def _describe(operation: Operation) -> dict[str, Any]:
             for ask in operation.asks
         ]
     if operation.body is not None:
-        told["requestBody"] = {"required": True, "content": {JSON: {"schema": operation.body}}}
+        described["requestBody"] = {"required": True, "content": {JSON: {"schema": operation.body}}}
     if guarded:
-        told["security"] = [{"admin": []}] if changes else [{}, {"admin": []}]
-    return told
+        described["security"] = [{"admin": []}] if changes else [{}, {"admin": []}]
+    return described
 
 
 def _answer(operation: Operation) -> dict[str, Any]:

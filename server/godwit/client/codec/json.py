@@ -90,8 +90,8 @@ class JsonEncoding:
         try:
             read = self._read(frame)
             if isinstance(read, _Read):
-                return [told] if (told := _told(read)) is not None else []
-            return [told for entry in read if (told := _told(entry)) is not None]
+                return [parsed] if (parsed := _parse(read)) is not None else []
+            return [parsed for entry in read if (parsed := _parse(entry)) is not None]
         except (ValueError, PositionInvalid, RecursionError) as error:
             raise FrameInvalid(f"cannot read {frame[:120]!r}: {error}") from error
 
@@ -175,7 +175,7 @@ def _put_fields(written: dict[str, object], fields: Fields) -> None:
         written["fields_bytes"] = encoded
 
 
-def _told(read: _Read) -> Told | None:
+def _parse(read: _Read) -> Told | None:
     """Decode one object. The most frequent verbs are checked first."""
     if read.message is not None:
         return _message(read, read.message)

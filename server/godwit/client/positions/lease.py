@@ -97,9 +97,9 @@ class Lease:
 
     def _write_beside(self) -> Path:
         beside = self._lock.with_name(f"{self._lock.name}.{self._owner}")
-        told = {"owner": self._owner, "host": socket.gethostname(), "pid": os.getpid(), "beat": self._beat}
+        content = {"owner": self._owner, "host": socket.gethostname(), "pid": os.getpid(), "beat": self._beat}
         try:
-            beside.write_text(json.dumps(told))
+            beside.write_text(json.dumps(content))
         except OSError:
             beside.unlink(missing_ok=True)  # a full disk keeps a part of it
             raise

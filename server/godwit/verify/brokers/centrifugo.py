@@ -71,19 +71,19 @@ class CentrifugoSubscriber(WebsocketSubscriber):
         commands = ({"id": CONNECT_ID, "connect": {}}, {"id": SUBSCRIBE_ID, "subscribe": subscribe})
         await socket.send("\n".join(json.dumps(command) for command in commands))
 
-    async def take(self, socket: ClientConnection, told: str | bytes) -> None:
-        for line in told.splitlines():
+    async def take(self, socket: ClientConnection, received: str | bytes) -> None:
+        for line in received.splitlines():
             await self._take(socket, json.loads(line))
 
-    async def _take(self, socket: ClientConnection, told: dict[str, Any]) -> None:
-        if not told:
+    async def _take(self, socket: ClientConnection, received: dict[str, Any]) -> None:
+        if not received:
             await socket.send("{}")  # a ping, and its answer
-        elif told.get("id") == SUBSCRIBE_ID and "subscribe" in told:
-            self._join(told["subscribe"])
-        elif "error" in told or "unsubscribe" in told.get("push", {}):
+        elif received.get("id") == SUBSCRIBE_ID and "subscribe" in received:
+            self._join(received["subscribe"])
+        elif "error" in received or "unsubscribe" in received.get("push", {}):
             await socket.close()  # it comes back from where it stands
-        elif "pub" in told.get("push", {}):
-            self._read(told["push"]["pub"])
+        elif "pub" in received.get("push", {}):
+            self._read(received["push"]["pub"])
 
     def _join(self, reply: dict[str, Any]) -> None:
         self.joined()

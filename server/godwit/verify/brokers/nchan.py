@@ -61,8 +61,8 @@ class NchanSubscriber(WebsocketSubscriber):
         channel = f"/sub/{channel_of(self.mine.selector)}"
         return f"{channel}?last={quote(self._last_id)}" if self._last_id else channel
 
-    async def take(self, socket: ClientConnection, told: str | bytes) -> None:
-        meta, _, content = (told.encode() if isinstance(told, str) else told).partition(b"\n\n")
+    async def take(self, socket: ClientConnection, received: str | bytes) -> None:
+        meta, _, content = (received.encode() if isinstance(received, str) else received).partition(b"\n\n")
         for line in meta.split(b"\n"):
             if line.startswith(b"id: "):
                 self._last_id = line[4:].decode()

@@ -40,9 +40,9 @@ class WebsocketSubscriber(Reading[asyncio.Event]):
         """The first message to send; without one, connecting subscribes."""
         self.joined()
 
-    async def take(self, socket: ClientConnection, told: str | bytes) -> None:
+    async def take(self, socket: ClientConnection, received: str | bytes) -> None:
         """Process one message of the socket."""
-        raise AssertionError(f"{type(self).__name__} takes nothing: {len(told)} characters")
+        raise AssertionError(f"{type(self).__name__} takes nothing: {len(received)} characters")
 
     def joined(self) -> None:
         """The subscription on this connection is confirmed."""

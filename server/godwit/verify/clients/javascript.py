@@ -88,50 +88,50 @@ class JavascriptSubscriber(Reading[asyncio.Event]):
                 process.kill()
             await wait_for_end(process)
 
-    def _take(self, told: dict[str, Any]) -> None:
+    def _take(self, record: dict[str, Any]) -> None:
         now, checker = self._clock(), self.checker
-        match told["is"]:
+        match record["is"]:
             case "message":
-                checker.message(now, _message(told))
+                checker.message(now, _message(record))
             case "gap":
-                self.trace.gap(now, told["missed"])
-                checker.gap(now, _gap(told))
+                self.trace.gap(now, record["missed"])
+                checker.gap(now, _gap(record))
             case "subscribed":
                 self.trace.up(now)
                 if self._has_joined:
                     checker.resumed(now)
                 else:
                     self._has_joined = True
-                    at = told["at"]
-                    outcome = Outcome(told["outcome"]) if told["outcome"] else None
-                    checker.joined(now, Position.parse(at) if at else None, outcome, told["count"])
+                    at = record["at"]
+                    outcome = Outcome(record["outcome"]) if record["outcome"] else None
+                    checker.joined(now, Position.parse(at) if at else None, outcome, record["count"])
             case "disconnected":
                 self.trace.down(now)
-                checker.lost(now, told["reason"])
+                checker.lost(now, record["reason"])
             case "said":
-                checker.said(now, told["words"])
+                checker.said(now, record["words"])
 
 
-def _message(told: dict[str, Any]) -> Message:
+def _message(record: dict[str, Any]) -> Message:
     return Message(
-        told["subject"],
-        bytes.fromhex(told["content"]),
-        Kind(told["kind"]),
-        Position.parse(told["at"]) if told["at"] else None,
-        Position.parse(told["after"]) if told["after"] else None,
-        pattern=told["pattern"],
-        conflated=told["conflated"],
-        is_snapshot=told["snapshot"],
+        record["subject"],
+        bytes.fromhex(record["content"]),
+        Kind(record["kind"]),
+        Position.parse(record["at"]) if record["at"] else None,
+        Position.parse(record["after"]) if record["after"] else None,
+        pattern=record["pattern"],
+        conflated=record["conflated"],
+        is_snapshot=record["snapshot"],
     )
 
 
-def _gap(told: dict[str, Any]) -> Gap:
-    at, after = told["at"], told["after"]
+def _gap(record: dict[str, Any]) -> Gap:
+    at, after = record["at"], record["after"]
     return Gap(
-        told["subject"],
+        record["subject"],
         Position.parse(at) if at else None,
         Position.parse(after) if after else None,
-        GapReason(told["reason"]),
-        told["missed"],
-        told["pattern"],
+        GapReason(record["reason"]),
+        record["missed"],
+        record["pattern"],
     )

@@ -107,12 +107,12 @@ class RawSubscriber(Reading[asyncio.Event]):
                 if not self._may_read.is_set():
                     await self._may_read.wait()
                     self._heard_ms = self._clock()
-                told = encoding.decode(await opened.recv())
+                decoded = encoding.decode(await opened.recv())
                 self._heard_ms = now = self._clock()
-                for each in told:
+                for each in decoded:
                     self._take(now, each)
                 if self.mine.pace and not self._is_hurried:
-                    await asyncio.sleep(len(told) / self.mine.pace)
+                    await asyncio.sleep(len(decoded) / self.mine.pace)
         except ConnectionClosed as closed:
             return closed.rcvd.reason if closed.rcvd else "broken"
         except FrameInvalid as error:
@@ -150,21 +150,21 @@ class RawSubscriber(Reading[asyncio.Event]):
             SUBSCRIBE_ID, mine.selector, resume_point, Choice(on_gap=mine.on_gap, conflate_ms=mine.conflate_ms)
         )
 
-    def _take(self, now: int, told: Told) -> None:
+    def _take(self, now: int, received: Told) -> None:
         checker = self.checker
-        match told:
+        match received:
             case Message():
-                checker.message(now, told)
+                checker.message(now, received)
             case Marked():
-                self._resume_token = told.resume_token
-                checker.marked(now, told.resume_token)
+                self._resume_token = received.resume_token
+                checker.marked(now, received.resume_token)
             case Gap():
-                if told.position is None:
+                if received.position is None:
                     self._resume_token = None
-                self.trace.gap(now, told.missed)
-                checker.gap(now, told)
-            case Reply() if told.id == SUBSCRIBE_ID:
-                checker.joined(now, told.position, told.outcome, told.count)
+                self.trace.gap(now, received.missed)
+                checker.gap(now, received)
+            case Reply() if received.id == SUBSCRIBE_ID:
+                checker.joined(now, received.position, received.outcome, received.count)
             case Refusal() | Ended():
                 self.refusals += 1
                 if self._socket is not None:

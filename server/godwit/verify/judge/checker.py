@@ -58,8 +58,8 @@ class Checker:
         self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
         # What the reply to its subscribe said; None between connections.
         self._join: tuple[Outcome | None, int | None] | None = None
-        self._restarts = context.restarts  # that this subscription has been told of
-        self._is_late = False  # it was told of a restart, and nothing has come yet of the run that is now
+        self._restarts = context.restarts  # that this subscription has received
+        self._is_late = False  # a restart was reported, and nothing of the current run has arrived yet
         self._unmarked_ms: int | None = (
             None  # when a gap of the whole pattern reported one, if no resume token came since
         )
@@ -110,7 +110,7 @@ class Checker:
         """Record a report of the library, for the history only."""
         self._words.append((at_ms, f"client log: {words[:WORDS_MAX]}", None))
 
-    # What it is told
+    # What it receives
 
     def joined(self, at_ms: int, at: Position | None, outcome: Outcome | None, count: int | None = None) -> None:
         """The reply to its subscribe; `at` and `count` only on a subject."""
@@ -273,7 +273,9 @@ class Checker:
         if at.epoch != reached.epoch:
             has_ended = reached.sequence == 0 or self._expected.has_ended(self.selector, reached.epoch)
             if self.context.rules.keeps_journal and self.context.restarts and has_ended:
-                return None  # the rest of a run follows, then the change is told: the next message is held against it
+                return (
+                    None  # the rest of a run follows, then the change is reported: the next message is compared with it
+                )
             return Violation(Guarantee.RUN, f"resumed from {reached} to {at} as {outcome} without a gap")
         if count is not None and not self.is_conflated and count != at.sequence - reached.sequence:
             return Violation(Guarantee.GAPS, f"resumed from {reached} to {at} with {count} announced")

@@ -37,7 +37,7 @@ class Run:
     def __init__(self) -> None:
         self.identities = array("Q")
         self.hashes = array("q")
-        self.acknowledged = 0  # the highest sequence that a publisher was told
+        self.acknowledged = 0  # the highest sequence acknowledged to a publisher
 
     @property
     def head(self) -> int:

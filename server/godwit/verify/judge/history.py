@@ -49,8 +49,8 @@ def tell_seen(one: Seen) -> str:
     when = f"{at_ms / 1000:9.3f} s  "
     match what, detail:
         case "message", (at, after, conflated):
-            told = f"message {at}" + (f", {conflated} became one" if conflated else "")
-            return when + told + (f", after {after}" if after is not None else "")
+            text = f"message {at}" + (f", {conflated} became one" if conflated else "")
+            return when + text + (f", after {after}" if after is not None else "")
         case "snapshot", (at, _, _):
             return f"{when}snapshot at {at}"
         case "gap", (after, at, reason, missed):

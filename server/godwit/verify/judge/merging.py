@@ -103,8 +103,10 @@ class Merging:
                 Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at} is not a valid object: {content[:80]!r}"
             )
         wrong = sorted(name for name in {*came, *wanted} if came.get(name) != wanted.get(name))
-        told = ", ".join(f"{name} is {_short(came.get(name))} for {_short(wanted.get(name))}" for name in wrong[:3])
-        return Violation(Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at}: {told}")
+        differences = ", ".join(
+            f"{name} is {_short(came.get(name))} for {_short(wanted.get(name))}" for name in wrong[:3]
+        )
+        return Violation(Guarantee.MERGE, f"{what} at {claim.epoch}.{claim.at}: {differences}")
 
     def _merge(self, claim: Claim) -> dict[str, object]:
         """The union of the members, going back from the newest message until every possible member is found."""

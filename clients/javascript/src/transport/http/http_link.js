@@ -12,7 +12,7 @@ import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
 import { Refused, refusedOf } from "./answer.js";
 import { EventTooBig } from "./events.js";
 import { Polling } from "./polling.js";
-import { Portion } from "./portion.js";
+import { PollSize } from "./poll_size.js";
 import { Poster } from "./poster.js";
 import { TabPacing } from "./tab_pacing.js";
 import { Streaming } from "./streaming.js";
@@ -40,8 +40,8 @@ const POLLS_MAX = 2; // a browser allows six connections to one place
  * @returns {import("../transport.js").Transport}
  */
 export function httpTransport(way, means) {
-  const portion = new Portion();
-  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means, portion);
+  const pollSize = new PollSize();
+  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means, pollSize);
 }
 
 /** @implements {Link} */
@@ -52,7 +52,7 @@ export class HttpLink {
   streamTimeoutMs;
   pingIntervalMs;
   now;
-  portion;
+  pollSize;
   #base;
   #way;
   #silenceMs;
@@ -82,16 +82,16 @@ export class HttpLink {
    * @param {LinkOptions} options
    * @param {LinkEvents} events
    * @param {HttpMeans} means
-   * @param {Portion} portion
+   * @param {PollSize} pollSize
    */
-  constructor(base, way, options, events, { ask, now, newPage, whenHidden = "poll" }, portion) {
+  constructor(base, way, options, events, { ask, now, newPage, whenHidden = "poll" }, pollSize) {
     const { frameBytesMax, streamTimeoutMs = 5_000, pingIntervalMs = 25_000, silenceMs = 40_000 } = options;
     this.frameBytesMax = frameBytesMax;
     this.streamTimeoutMs = streamTimeoutMs;
     this.pingIntervalMs = pingIntervalMs;
     this.#silenceMs = silenceMs;
     this.now = now;
-    this.portion = portion;
+    this.pollSize = pollSize;
     this.#base = base;
     this.#way = way;
     this.#events = events;

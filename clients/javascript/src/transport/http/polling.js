@@ -203,18 +203,18 @@ export class Polling {
    * @param {AbortSignal} [signal]
    */
   async #ask(query, signal) {
-    const { portion } = this.#host;
+    const { pollSize } = this.#host;
     try {
-      const answer = await this.#host.ask(`/v1/messages?${query}&limit=${portion.limit}&frame_bytes_max=${this.#host.frameBytesMax}`, signal ? { signal } : {});
+      const answer = await this.#host.ask(`/v1/messages?${query}&limit=${pollSize.limit}&frame_bytes_max=${this.#host.frameBytesMax}`, signal ? { signal } : {});
       const place = answer.headers.get("godwit-position");
       if (place === null) throw new Error("an answer without a place");
       this.#host.worked();
       const text = await this.#host.read(answer);
-      portion.arrived();
+      pollSize.arrived();
       return { text, place };
     } catch (error) {
       const isOurs = signal?.aborted || this.#host.isEnded;
-      if (!isOurs && !(error instanceof Refused)) portion.broke(); // before its head, too: who passes it on may wait for all of it
+      if (!isOurs && !(error instanceof Refused)) pollSize.broke(); // before its head, too: who passes it on may wait for all of it
       throw error;
     }
   }

@@ -233,8 +233,10 @@ def read_notification(connection: sqlite3.Connection, tenant: str, name: str) ->
         state = "running" if is_open else "settled"
     paused = list_paused(connection, nid) if state == "running" else ()
     state = "paused" if paused else state
-    told = tuple((channel, State(number).label, count) for channel, number, count in counts)
-    return NotificationRow(name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), told, paused)
+    labelled = tuple((channel, State(number).label, count) for channel, number, count in counts)
+    return NotificationRow(
+        name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), labelled, paused
+    )
 
 
 def read_live(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:
