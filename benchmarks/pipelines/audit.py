@@ -78,7 +78,7 @@ def make_messages(spark: SparkSession) -> DataFrame:
 
 
 def store(rows: DataFrame, folder: Path) -> DataFrame:
-    """The rows as a table on the disk, read again by whoever asks for them."""
+    """Write the rows as a table on the disk; each query reads it again."""
     rows.write.parquet(str(folder))
     return rows.sparkSession.read.parquet(str(folder))
 

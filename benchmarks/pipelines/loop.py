@@ -1,8 +1,8 @@
-"""The live loop, end to end: a real node takes messages and writes its journal, Spark reads it and publishes back, a subscriber
-notes how old each message is when it comes.
+"""The live loop, end to end: a real node accepts messages and writes its journal, Spark reads it and publishes results, and
+a subscriber records the age of each message.
 
-Publisher and subscriber are a process of their own, so that they take nothing of Spark's driver. Every message carries the time at
-which it was handed to the node; what comes back carries it, too.
+Publisher and subscriber run in a process of their own, so that they do not slow down Spark's driver. Every message
+contains the time at which it was published; the results contain it too.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def running_node(data: Path) -> Iterator[str]:
 
 
 def measure_loop(url: str, back: str, start: Callable[[], Any]) -> dict[str, Any]:
-    """Milliseconds from handing a message to the node until what Spark made of it came back below `back`, after the warm-up.
-    `start` begins the query once messages come, and returns it.
+    """Milliseconds from publishing a message until Spark's result of it is received below `back`, after the warm-up. `start`
+    begins the query once messages arrive, and returns it.
     """
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
     process = multiprocessing.get_context("spawn").Process(target=outside, args=(theirs, url, back), daemon=True)
@@ -65,7 +65,7 @@ def measure_loop(url: str, back: str, start: Callable[[], Any]) -> dict[str, Any
 
 
 def outside(pipe: Connection, url: str, back: str) -> None:
-    """Everything that is not the pipeline or the node: publishes, and takes what comes back."""
+    """The process outside of pipeline and node: publishes, and receives the results."""
     ages: list[float] = []
     done = threading.Event()
     threading.Thread(target=listen, args=(url, back, ages), daemon=True).start()

@@ -2,8 +2,9 @@
 
     .venv-pipelines/bin/python -m benchmarks.pipelines.measure [source] [land] [live] [ohlc]
 
-Each figure is of a warm session on two cores: a session that goes on, as under --every, has Java's compiler behind it after some
-rounds, which are left out and kept beside; the median of the rest counts. The loops have a node beside them, as they would.
+Each value is from a warm session on two cores. In a long session, as with --every, Java's compiler is done after some
+rounds; these are left out and stored separately, and the median of the rest counts. The loops run with a node on the same
+machine.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
 reader is for a reader to judge; this test only stops the dialect from growing back.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import ROOT, is_generated, kept_files, read
+from tests.architecture.source import ROOT, code_files, is_generated, kept_files, read
 
 LIST = ROOT / "tests/architecture/lists/prose.json"
 WORDS_MAX = 30
@@ -24,6 +25,13 @@ PHRASES = re.compile(
     re.IGNORECASE,
 )
 KINDS = ("openers", "phrases", "long")
+SOURCES = ("server/godwit", "clients/python", "examples", "pipelines/src")
+REDESIGNED = Path("pipelines/src/godwit_pipelines/transforms")  # rewritten with the transforms themselves
+DIALECT = re.compile(
+    r"(?<!`)\b(?:told|tells|anew|whoever|(?:goes|go) on|(?:comes|come|came) back|(?:takes|take) up(?! to)|(?:lets|let|letting) go"
+    r"|hands? over|stands? (?:at|behind|between)|stood)\b",
+    re.IGNORECASE,
+)
 LINES_MAX = {"README.md": 120}
 WORDS_OF_PAGES_MAX = {  # counted as `wc -w` does: a page that grows beyond this is shortened elsewhere, or divided
     ("docs/guides/*.md", "docs/concepts/*.md"): 15_000,
@@ -72,6 +80,24 @@ def test_no_page_has_more_of_the_dialect_than_it_had() -> None:
             if number > allowed.get(kind, 0):
                 grown.append(f"{page}: {number} {kind}, {allowed.get(kind, 0)} before")
     assert not grown, "see the rules at the top of this file"
+
+
+def list_docstrings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(read(path))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield text
+
+
+def test_docstrings_of_programs_have_none_of_the_dialect() -> None:
+    found = [
+        f"{path}: {word.group()}"
+        for path in code_files(".py")
+        if any(map(path.is_relative_to, SOURCES)) and not path.is_relative_to(REDESIGNED)
+        for text in list_docstrings(path)
+        for word in DIALECT.finditer(text)
+    ]
+    assert not found
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def replaced_journals(progress: dict[str, Any]) -> list[str]:
 
 
 def _ends_come_to(progress: dict[str, Any]) -> list[dict[str, Any]]:
-    """The offsets that a batch came to: one without anything new still names the last one's, which tells of that one."""
+    """The offsets at the end of a batch. A batch without new rows still has those of the last one."""
     ends = (
         (_read(source.get(name)) for name in ("startOffset", "endOffset")) for source in progress.get("sources", [])
     )

@@ -2,7 +2,7 @@
 
     IDLE ──ask──▶ ASKED ──answer──▶ SERVED        lost: any ──▶ IDLE        refused or left: any ──▶ ENDED
       ▲                                │
-      └──────────pause_now─────────────┘   (the reader's queue stays full where something else of the client could go on)
+      └──────────pause_now─────────────┘   (the queue stays full while others wait for data)
 
 Messages count only in SERVED. Messages that arrive in ASKED belong to an earlier request.
 """

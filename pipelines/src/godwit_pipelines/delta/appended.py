@@ -28,8 +28,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Appended:
-    """A file whose rows are to be sent, and the times of the first and the last of them (microseconds since 1970; 0: not known).
-    `path` is within the table, as the system names it, which is how the log is told of it, too."""
+    """A file whose rows are to be sent, and the times of the first and the last of them (microseconds since 1970; 0: not
+    known). `path` is relative to the table, in the form of the file system, which the log uses too.
+    """
 
     path: str
     rows: int

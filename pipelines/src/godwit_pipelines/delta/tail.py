@@ -44,11 +44,11 @@ class FileTask(InputPartition):
 
 
 class TailReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is `{"version": V, "files": N, "snapshot": B, "by_time": true}`: N files of version V are done; of a snapshot all
-    live files of V count, of later versions those that their commit appended. Version -1: the table is not there yet.
-    `table` is the identifier of the table that was read, which is another one when the table is removed and made again; `digest` is
-    that of version V's entry in the log, which is another one where a copy that was put back went on otherwise.
-    `by_time` is not there in checkpoints from before files came the oldest first: they go on in their order to the version's end.
+    """An offset is `{"version": V, "files": N, "snapshot": B, "by_time": true}`: N files of version V are done; of a
+    snapshot all live files of V count, of later versions those that their commit appended. Version -1: the table is not
+    there yet. `table` is the identifier of the table that was read; a recreated table has another one. `digest` is that
+    of version V's entry in the log; after a copy was restored and continued differently, it is another one. `by_time` is
+    missing in checkpoints from before files were sent oldest first: they keep their order to the version's end.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:

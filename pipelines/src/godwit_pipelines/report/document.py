@@ -111,8 +111,8 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
 
 
 def _told(windows: list[Row], audit: Row) -> Row:
-    """What clients were told that they miss, also of the time before their connection, of which the audit knows nothing; where
-    deliveries are not summed up, what the audit found.
+    """The missing messages that clients received gaps for, including times before their connection, which the audit does not
+    know; if deliveries are not summed up, the audit's counts.
     """
     gaps, messages = (sum(row[name] for row in windows) for name in ("gaps", "missed"))
     return {"gaps": max(gaps, audit["told_gaps"]), "messages": max(messages, audit["told"])}
@@ -160,7 +160,7 @@ def read_quantile(buckets: list[int], q: float) -> float:
 
 
 def _faults_over_time(windows: list[Row], faults: list[Row], width_s: int) -> list[tuple[int, int, int]]:
-    """Messages told missing, and undeclared faults, by window."""
+    """Messages reported as missing, and undeclared faults, by window."""
     told, found, wrong = dict(_sum_over_time(windows, "missed")), defaultdict[int, int](int), defaultdict[int, int](int)
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s

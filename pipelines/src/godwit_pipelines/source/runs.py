@@ -116,7 +116,7 @@ class Runs:
         return found
 
     def _spans_of(self, node: str, low: int, high: int, told: str) -> list[RunSpan]:
-        """The runs between two offsets; `told` is the run of the first row where that is known, and else nothing."""
+        """The runs between two offsets; `told` is the run of the first row if it is known."""
         found: list[RunSpan] = []
         while (row := self.last_row(node, low, high)) is not None:
             first = low if row.run == told else self._begin_of(node, row, low)

@@ -373,7 +373,7 @@ def read_batch(segment: OpenSegment, batch: Batch) -> pa.RecordBatch:
 
 
 def read_node(segment: OpenSegment, told: str = "") -> str:
-    """The node that a segment's first sound row names, or, while there is none, what was `told`."""
+    """The node in a segment's first intact row; `told` if there is none yet."""
     for batch in segment.batches:
         try:
             found = read_batch(segment, batch)

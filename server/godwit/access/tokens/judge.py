@@ -73,7 +73,7 @@ class TokenAuthorizer(Authorizer):
         self._work: list[_Work] = []
         self._is_working = False
         self.on_withdrawn: Callable[[str], None] | None = None
-        """Told the source of grants whose key an issuer shows no longer."""
+        """Called with the source of grants whose key an issuer no longer has."""
         self._issuers = {
             issuer.issuer: (issuer, KeySource(issuer, fetch=fetch, on_gone=partial(self._withdraw_key, issuer.issuer)))
             for issuer in issuers

@@ -48,7 +48,7 @@ class KeySource:
         self._missed: dict[str, int] = {}
         self._confirming: asyncio.TimerHandle | None = None
         self.on_gone = on_gone
-        """Told the fingerprint of a key that two good looks in a row did not find."""
+        """Called with the fingerprint of a key that two successful fetches in a row did not find."""
         self.fetches = 0
 
     async def keys(self, key_id: str | None) -> KeyRing:

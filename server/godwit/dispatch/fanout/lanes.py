@@ -1,9 +1,10 @@
 """What waits to be sent, in lanes: one for each tenant and host, taken in turn.
 
-A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in flight, and alone half
-of the slots; a tenant never has the last quarter of them. So whoever comes next finds a slot. A lane whose host asked to wait
-holds nothing until its time, then begins with one send and doubles with each that succeeds. What shares a provider shares a group, which
-has at most as many sends in flight as the provider takes: they wait here, and not in the slots of others. Pure.
+A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in
+flight, and alone half of the slots; a tenant never has the last quarter of them. So others find a slot. A lane whose host
+asked to wait is empty until that time; then it starts with one send, and each success doubles the number. What shares a
+provider shares a group, which has at most as many sends in flight as the provider takes: they wait here, and not in the
+slots of others. Pure.
 """
 
 from __future__ import annotations

@@ -273,9 +273,7 @@ class Checker:
         if at.epoch != reached.epoch:
             has_ended = reached.sequence == 0 or self._expected.has_ended(self.selector, reached.epoch)
             if self.context.rules.keeps_journal and self.context.restarts and has_ended:
-                return (
-                    None  # the rest of a run follows, then the change is reported: the next message is compared with it
-                )
+                return None  # the rest of a run follows, then a report of the change, with which the next is compared
             return Violation(Guarantee.RUN, f"resumed from {reached} to {at} as {outcome} without a gap")
         if count is not None and not self.is_conflated and count != at.sequence - reached.sequence:
             return Violation(Guarantee.GAPS, f"resumed from {reached} to {at} with {count} announced")

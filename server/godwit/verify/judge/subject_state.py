@@ -1,9 +1,9 @@
-"""Where one subscription stands in one subject, and what may come next: the rules of protocol chapters 2, 5, 6 and 8.
+"""The position of one subscription in one subject, and what may follow: the rules of protocol chapters 2, 5, 6 and 8.
 
-    nobody ──snapshot, gap, reply, first message──▶ stands at (epoch, sequence) ──message──▶ … ──gap──▶ …
+    unknown ──snapshot, gap, reply, first message──▶ at (epoch, sequence) ──message──▶ … ──gap──▶ …
 
-A resume from a resume token, and a join of a pattern, may bring again what was seen: then `again` is how far that has come, and it must
-come in order and reach the stand before anything new. Pure.
+A resume from a resume token, and a join of a pattern, may repeat messages: then `again` is the position of the last repeated one. They
+must be in order, and reach the current position before a new message. Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One provider of e-mail: a relay with its connections, its DKIM key and its rate.
 
-Owns the pool of connections, and knows whether the provider rests. Who may use it, and for which From, stands in its settings.
+Owns the pool of connections, and knows whether the provider rests. Its settings say which tenants may use it, and for which From.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Provider:
         return self.settings.name
 
     def close(self) -> None:
-        """Lets go of the connections that wait; those in use are closed when they are given back."""
+        """Close idle connections; those in use are closed when they are returned."""
         self._is_closed = True
         while self._idle:
             self._idle.pop()[0].close()
@@ -155,5 +155,5 @@ class Provider:
 
 
 def domain_of_address(address: str) -> str:
-    """What stands behind the @."""
+    """The domain of an e-mail address."""
     return address.rpartition("@")[2].lower()

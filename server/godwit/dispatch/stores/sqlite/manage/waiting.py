@@ -10,7 +10,7 @@ from ..deciding import decide_all, find_target, read_facts
 
 
 def find_end(connection: sqlite3.Connection, shipment: Shipment, now_ms: int) -> tuple[State, str] | None:
-    """How it ended, and why; DEFERRED: it is decided anew, for an address that changed. None: it goes out."""
+    """How the delivery ended, and why. DEFERRED: decide again, because its address changed. None: send it."""
     key = shipment.key
     facts = read_facts(connection, key.nid)
     if facts is None or facts.is_cancelled:
