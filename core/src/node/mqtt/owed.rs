@@ -207,3 +207,122 @@ impl Node {
         missed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNTS_MAX, Missed};
+    use crate::holder::Holder;
+    use crate::message::{Batch, Draft, Kind};
+    use crate::node::Node;
+    use crate::node::mqtt::{InFlight, Kept, KeptSubscription};
+    use crate::position::Now;
+    use crate::settings::{PatternSettings, Settings};
+
+    /// A log keeps three messages; for `/end/**` a session is over where something is gone, and `/off/**` is in no journal.
+    fn node() -> Node {
+        let mut settings = Settings::default();
+        settings.limits.log_messages_max = 3;
+        settings.limits.subjects_max = 1_000;
+        let pattern = |pattern: &str| PatternSettings { pattern: pattern.into(), ..PatternSettings::default() };
+        settings.patterns = vec![
+            PatternSettings { mqtt_at_owed_max: Some("end".into()), ..pattern("/end/**") },
+            PatternSettings { journal: Some(false), ..pattern("/off/**") },
+        ];
+        Node::new(&settings)
+    }
+
+    fn publish(node: &mut Node, subject: &str, count: usize) {
+        let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
+        (0..count).for_each(|_| batch.push(subject, Draft::new(Kind::Json, b"1", "", Holder::nobody(), 1)));
+        node.append(&mut batch, &mut outcomes, Now::default());
+    }
+
+    /// What subscriptions miss that stand before everything.
+    fn missed(node: &mut Node, selectors: &[(&str, u8)]) -> Missed {
+        let one = |(selector, options): &(&str, u8)| KeptSubscription {
+            options: *options,
+            ..KeptSubscription::new(selector)
+        };
+        node.missed_by(&Kept { subscriptions: selectors.iter().map(one).collect(), ..Kept::default() })
+    }
+
+    fn exactly(count: u64) -> Missed {
+        Missed { count, is_exact: true, ends_session: false }
+    }
+
+    #[test]
+    fn what_waits_and_is_gone_is_counted_once_whatever_selects_it() {
+        let mut node = node();
+        publish(&mut node, "/a/x", 3);
+        assert_eq!(missed(&mut node, &[("/a/x", 1)]), exactly(0));
+        publish(&mut node, "/a/x", 7);
+        publish(&mut node, "/a/y", 4);
+        for selectors in [&[("/a/*", 1)][..], &[("/a/x", 1), ("/a/y", 2)], &[("/a/x", 1), ("/a/*", 1), ("/**", 2)]] {
+            assert_eq!(missed(&mut node, selectors), exactly(7 + 1), "{selectors:?}");
+        }
+        for other in [("/b/*", 1), ("/a/*", 0), ("$share/g/a/*", 1)] {
+            assert_eq!(missed(&mut node, &[other]), exactly(0), "{other:?}");
+        }
+        let later = KeptSubscription { arrival: 5, ..KeptSubscription::new("/a/x") };
+        assert_eq!(node.missed_by(&Kept { subscriptions: vec![later], ..Kept::default() }), exactly(2));
+    }
+
+    #[test]
+    fn more_subjects_than_are_counted_are_an_unknown_number() {
+        let mut node = node();
+        for number in 0..=COUNTS_MAX {
+            assert_eq!(missed(&mut node, &[("/a/*", 1)]), exactly(number as u64));
+            publish(&mut node, &format!("/a/{number}"), 4);
+        }
+        let missed = missed(&mut node, &[("/a/*", 1)]);
+        assert!(!missed.is_exact && missed.text() == "unknown", "{missed:?}");
+    }
+
+    #[test]
+    fn a_pattern_says_whether_the_session_is_over() {
+        let mut node = node();
+        publish(&mut node, "/end/x", 4);
+        assert_eq!(missed(&mut node, &[("/end/*", 1)]), Missed { ends_session: true, ..exactly(1) });
+        assert_eq!(missed(&mut node, &[("/**", 1)]), Missed { ends_session: true, ..exactly(1) });
+        assert_eq!(missed(&mut node, &[("/a/**", 1)]), exactly(0));
+    }
+
+    #[test]
+    fn after_a_restart_what_no_journal_keeps_is_an_unknown_number() {
+        let mut node = node();
+        for (selector, is_exact) in [("/off/x", false), ("/**", false), ("/a/*", true)] {
+            let subscriptions = vec![KeptSubscription::new(selector)];
+            let mut kept = Kept { subscriptions, is_restored: true, ..Kept::default() };
+            assert_eq!(node.missed_by(&kept).is_exact, is_exact, "{selector}");
+            kept.is_restored = false;
+            assert_eq!(node.missed_by(&kept), exactly(0), "{selector}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_flight_and_gone_is_missed_unless_the_packet_holds_it_or_needs_it_no_more() {
+        let mut node = node();
+        publish(&mut node, "/end/x", 1);
+        let log = node.find("/end/x").expect("is published");
+        let message = node.message(log, 1).cloned();
+        let packet = InFlight {
+            packet_id: 1,
+            flags: 0,
+            log,
+            sequence: 1,
+            subscription_id: 0,
+            group: 0,
+            arrival: 1,
+            message: None,
+        };
+        let mut missed = |packet: InFlight| node.missed_by(&Kept { in_flight: vec![packet], ..Kept::default() });
+        assert_eq!(missed(packet.clone()), exactly(0), "its log has it");
+        publish(&mut node, "/end/x", 3);
+        let mut missed = |packet: InFlight| node.missed_by(&Kept { in_flight: vec![packet], ..Kept::default() });
+        assert_eq!(missed(packet.clone()), Missed { ends_session: true, ..exactly(1) });
+        assert_eq!(missed(InFlight { message, ..packet.clone() }), exactly(0));
+        for flags in [InFlight::RELEASED, InFlight::WITHDRAWN] {
+            assert_eq!(missed(InFlight { flags, ..packet.clone() }), exactly(0));
+        }
+    }
+}
