@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::Stage;
 use super::inbound::reason_of;
 use crate::codes::Code;
+use crate::command::Refusal;
 use crate::mqtt::{Connack, Disconnect, Fault, Reason};
 use crate::report::Report;
 use crate::shard::connection::Phase;
@@ -102,10 +103,17 @@ impl Shard {
         self.connections.get(cursor.connection).is_some_and(|connection| connection.mqtt.is_some())
     }
 
+    /// A publish of 3.1.1 cannot be kept: only the end of its connection says so.
+    pub(super) fn end_unkept(&mut self, socket: u32, refusal: &Refusal) {
+        let reason = reason_of(refusal.code);
+        self.end(socket, reason, &refusal.reason, u16::from(reason.0));
+    }
+
     fn end_lost(&mut self, socket: u32) {
         let Some(mqtt) = self.connections.get_mut(socket).and_then(|c| c.mqtt.as_mut()) else { return };
-        if let Some(code) = mqtt.unkept.take().filter(|_| mqtt.stage == Stage::Open) {
-            return self.end(socket, reason_of(code), code.sentence(), u16::from(reason_of(code).0));
+        let unkept = mqtt.rare.as_mut().and_then(|rare| rare.unkept.take());
+        if let Some(refusal) = unkept.filter(|_| mqtt.stage == Stage::Open) {
+            return self.end_unkept(socket, &refusal);
         }
         if std::mem::take(&mut mqtt.has_overrun) && mqtt.stage == Stage::Open {
             self.tell_refusal(socket, Code::RateExceeded, "MQTT 0x96: more is published than a rate allows");

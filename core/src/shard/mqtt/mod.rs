@@ -25,7 +25,7 @@ mod subscribe;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::codes::Code;
+use crate::command::Refusal;
 use crate::message::LogId;
 use crate::mqtt::{Version, Writer};
 use crate::node::Received;
@@ -85,8 +85,6 @@ pub(super) struct Mqtt {
     has_lost: bool,
     /// It published more than a rate of its subject allows, and could not be told otherwise.
     has_overrun: bool,
-    /// It published, in 3.1.1, what cannot be kept, and is to be told so by its end.
-    unkept: Option<Code>,
     /// It is a bridge between brokers, which has been logged.
     is_bridge: bool,
     /// It is a member of a group.
@@ -114,6 +112,8 @@ struct Rare {
     gaps: Option<u32>,
     /// The same for what concerns its connection.
     notices: Option<u32>,
+    /// It published, in 3.1.1, what cannot be kept: its connection ends with this reason.
+    unkept: Option<Refusal>,
 }
 
 /// Numbers that stand for topics, each way.
@@ -147,7 +147,6 @@ impl Mqtt {
             is_stalled: false,
             has_lost: false,
             has_overrun: false,
-            unkept: None,
             is_bridge: false,
             is_sharing: false,
             has_will: false,

@@ -249,13 +249,12 @@ impl Shard {
             && is_plain
             && !is_silent
         {
-            let code = refusal.code;
             // An answer would say that it was taken: without one the client knows that it was not.
             if self.batch.is_empty() {
-                return self.end(socket, reason_of(code), &refusal.reason, u16::from(reason_of(code).0));
+                return self.end_unkept(socket, refusal);
             }
             // Publishes of the same turn are being answered: it ends as the shard looks at it next.
-            mqtt.unkept.get_or_insert(code);
+            mqtt.rare_mut().unkept.get_or_insert_with(|| refusal.clone());
             self.hasty.push(socket);
             return;
         }
