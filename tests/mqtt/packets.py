@@ -195,6 +195,15 @@ class Peer:
         self.send(PINGREQ)
         self.expect(packet(0xD0))
 
+    def up_to_date(self, topic: str) -> None:
+        """The next message is one published now: what the subscription that selects `topic` still owed would come before it.
+
+        An answer to a ping proves that only for a connection whose subscriptions have caught up, not right after a resume.
+        """
+        self.send(publish(topic, b"fence", version=self.version))
+        fence = self.message()
+        assert (fence.topic, fence.payload) == (topic, b"fence"), fence
+
     def ended(self, reason: int | None = None) -> None:
         """The server closes: with this reason where it may say one."""
         last = self.receive()

@@ -92,4 +92,4 @@ def test_what_came_meanwhile_comes_once_too(opened: Open, version: int) -> None:
     for n in range(1, 10):
         got = again.message()
         assert (got.payload, got.qos) == (bytes([n]), 2)
-    again.quiet()
+    again.up_to_date(f"away{version}/a")

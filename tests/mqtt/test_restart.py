@@ -154,7 +154,7 @@ def test_the_will_of_a_client_that_was_lost_with_the_node_is_published_once(
         watcher.join(connect("watcher", version))
         watcher.granted(("r/will/#", 1))
         assert watcher.message().retain, "what was published stays retained, and is not published again"
-        watcher.quiet()
+        watcher.up_to_date("r/will/fence")
 
 
 @pytest.mark.parametrize("returns", [pytest.param(True, marks=pytest.mark.long), False])
@@ -173,7 +173,7 @@ def test_a_delayed_will_of_a_killed_node_waits_for_its_client(tmp_path: Path, re
         if returns:
             assert peer.join(connect("delayed", clean=False, properties=b"\x11\0\0\0\x64"))[2] & 1
             await_note(tmp_path, "will delayed", is_over=True)
-            watcher.quiet()
+            watcher.up_to_date("r/delayed")
         else:
             assert watcher.message().payload == b"late"
 

@@ -94,7 +94,7 @@ def test_mqtt_4_4_0_1_what_was_not_settled_is_sent_again_with_its_identifier(ope
     peer.send(ack(4, one.packet_id), ack(7, two.packet_id), ack(5, three.packet_id))
     peer.expect(ack(6, three.packet_id))
     peer.send(ack(7, three.packet_id))
-    peer.quiet()
+    peer.up_to_date(f"redo/{version}")
 
 
 @VERSIONS
@@ -110,7 +110,7 @@ def test_qos_2_from_a_client_is_accepted_once_across_connections(opened: Open, v
     peer.expect(ack(5, 7))
     peer.expect(ack(7, 7))
     assert watcher.message().payload == b"m"
-    watcher.quiet()
+    watcher.up_to_date(f"cross/{version}")
 
 
 @VERSIONS
@@ -175,7 +175,7 @@ def test_a_session_is_sent_more_than_its_log_keeps(opened: Open) -> None:
     count = 0
     while count < 1_200:  # a log keeps 1,000
         count += len(peer.drain())
-    peer.quiet()
+    peer.up_to_date("overrun")
     assert count == 1_200
 
 

@@ -278,7 +278,7 @@ def test_what_a_client_refused_is_not_sent_again(opened: Open, qos: int) -> None
     peer.socket.close()
     peer, present = come(opened, f"refuses-{qos}", V5)
     assert present
-    peer.quiet()
+    peer.up_to_date(f"refused/{qos}")
 
 
 def test_a_message_of_qos_2_that_was_sent_is_settled_though_its_time_is_over(opened: Open) -> None:
@@ -296,7 +296,7 @@ def test_a_message_of_qos_2_that_was_sent_is_settled_though_its_time_is_over(ope
     assert present
     peer.expect(ack(6, got.packet_id))
     peer.send(ack(7, got.packet_id))
-    peer.quiet()
+    peer.up_to_date("expiring")
 
 
 @VERSIONS

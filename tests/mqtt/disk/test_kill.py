@@ -246,4 +246,4 @@ def test_a_subscription_that_was_granted_or_ended_is_so_after_a_kill(tmp_path: P
             sender.send(publish(topic, b"", 1, 1, version))
             assert sender.receive()[0] >> 4 == 4
         assert [peer.message().topic for _ in range(2)] == ["r/b", "r/c"]
-        peer.quiet()
+        peer.up_to_date("r/c")
