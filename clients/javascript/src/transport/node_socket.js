@@ -8,7 +8,6 @@ import Socket from "ws";
 import { decodeText, encodeText } from "../content.js";
 import { BROKE, CLOSE_TIMEOUT_MS, SEND_BUFFER_BYTES_MAX } from "./transport.js";
 
-/** @typedef {import("node:http").IncomingMessage} IncomingMessage */
 /** @typedef {import("./transport.js").Link} Link */
 /** @typedef {import("./transport.js").LinkEnd} LinkEnd */
 /** @typedef {import("./transport.js").LinkEvents} LinkEvents */
@@ -22,9 +21,16 @@ const NO_CLOSE = 1006; // ws: the connection ended without a close frame
 const NOT_UTF8 = 1007;
 const BROKE_FRAMING = "the server broke the framing";
 
+/** @typedef {string | Uint8Array} Pem text, or the bytes of a file */
+
 /**
- * @typedef {Pick<import("node:https").RequestOptions, "ca" | "cert" | "key" | "passphrase" | "servername" | "rejectUnauthorized">}
- *   TlsOptions as node:tls has them
+ * @typedef {object} TlsOptions as node:tls has them; without its types, which a project for browsers does not have
+ * @property {Pem | Pem[] | undefined} [ca]
+ * @property {Pem | Pem[] | undefined} [cert]
+ * @property {Pem | Pem[] | undefined} [key]
+ * @property {string | undefined} [passphrase]
+ * @property {string | undefined} [servername]
+ * @property {boolean | undefined} [rejectUnauthorized]
  */
 
 /**
@@ -63,7 +69,7 @@ class NodeLink {
     this.#subprotocol = options.subprotocol;
     /** @type {Socket.ClientOptions & { closeTimeout: number }} its types do not have the last one yet */
     const settings = {
-      ...tls,
+      .../** @type {Socket.ClientOptions} */ (tls), // node:tls takes any Uint8Array, which its types do not say
       perMessageDeflate: false,
       skipUTF8Validation: true, // decodeText refuses what is not UTF-8
       maxPayload: options.frameBytesMax,
@@ -184,7 +190,7 @@ class NodeLink {
     else this.#finish({ code: null, reason: message || String(error) });
   }
 
-  /** @param {IncomingMessage} response */
+  /** @param {import("node:http").IncomingMessage} response */
   #refused(response) {
     let body = "";
     const refuse = () => {

@@ -54,6 +54,7 @@ after(() => rm(folder, { recursive: true }));
 for (const [name, options] of /** @type {const} */ ([
   ["a page without Node's types", { module: "esnext", moduleResolution: "bundler", lib: ["es2022", "dom"], types: [] }],
   ["a page with all of the newest library", { module: "esnext", moduleResolution: "bundler", lib: ["esnext", "dom"], types: [] }],
+  ["a page, resolved as Node does", { module: "nodenext", moduleResolution: "nodenext", lib: ["es2022", "dom"], types: [] }],
   ["Node", { module: "nodenext", moduleResolution: "nodenext", lib: ["es2023"], types: ["node"], typeRoots: [join(ROOT, "node_modules/@types")] }],
 ])) {
   test(`a project for ${name} compiles, "await using" included`, LIMITS, async () => {
