@@ -224,6 +224,23 @@ fn mqtt_has_reasons_and_refusals_in_its_own_numbers() {
     }
 }
 
+/// 3.1.1 has no answer that says no: the row of the connection's end has the refusal's own reason, whatever else the turn published.
+#[test]
+fn a_publish_of_3_1_1_that_cannot_be_kept_ends_with_one_reason_alone_or_among_others() {
+    let publish = |topic: &str, id| packet(0x32, &[&text(topic)[..], &[0, id], b"content"].concat());
+    let ends = [vec![publish("a/*/b", 2)], vec![publish("good", 1), publish("a/*/b", 2)]].map(|packets| {
+        let mut world = World::new(Settings { listeners: listeners(), ..journaling() }, 1, false);
+        let place = come(&mut world, 0, &connect("c", false));
+        world.turn_all();
+        world.bytes(place, &packets.concat());
+        world.turn_all();
+        world.turn_all();
+        world.gone(place);
+        end(&mut world)
+    });
+    assert!(ends[0].0 == "disconnected" && ends[0].2.is_some() && ends[0] == ends[1], "{ends:?}");
+}
+
 /// What all rows say that were written, as text.
 fn written(world: &mut World) -> String {
     world.settle();

@@ -101,26 +101,6 @@ fn a_session_that_may_not_be_resumed_is_told_which_quota_it_is() {
     assert!(told(&mut world).iter().any(|line| line.contains("limits.subscriptions_per_identity_max")));
 }
 
-/// 3.1.1 has no answer that says no: the end of the connection is logged with the same reason, whatever else the turn published.
-#[test]
-fn a_publish_of_3_1_1_that_cannot_be_kept_has_one_reason_alone_or_among_others() {
-    let publish = |topic: &str, id| packet(0x32, &[&text(topic)[..], &[0, id], b"content"].concat());
-    let said = [vec![publish("a/*/b", 2)], vec![publish("good", 1), publish("a/*/b", 2)]].map(|packets| {
-        let mut settings = open_settings();
-        settings.listeners = super::listeners();
-        let mut world = World::new(settings, 1, false);
-        let place = super::come(&mut world, 0, &super::connect("c", false));
-        world.turn_all();
-        told(&mut world);
-        world.bytes(place, &packets.concat());
-        world.turn_all();
-        world.turn_all();
-        world.gone(place);
-        told(&mut world)
-    });
-    assert!(said[0].len() == 1 && said[0] == said[1], "{said:?}");
-}
-
 /// How a client comes: over TCP, or MQTT over WebSocket.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
