@@ -122,6 +122,18 @@ async def test_items_show_gaps_and_statuses_in_their_places(peer: Peer) -> None:
     assert [str(each.position) for each in found if isinstance(each, Message)] == ["7.1", "7.9", "7.10"]
 
 
+async def test_items_go_on_after_a_timeout_around_one_of_them(peer: Peer) -> None:
+    async with asyncio.timeout(60), Client(peer.url, settings=QUICK) as client:
+        items = client.subscribe("/a").items()
+        assert isinstance(await anext(items), Status)
+        for number in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(items), 0.001)
+            await client.publish("/a", number)
+            found = await anext(items)
+            assert isinstance(found, Message) and found.json() == number
+
+
 async def test_closed_for_good_ends_every_wait_with_the_code(peer: Peer) -> None:
     async with asyncio.timeout(60), Client(peer.url, settings=QUICK) as client:
         subscription = client.subscribe("/a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 
 from ..model import Gap, Interest, Message
@@ -35,6 +35,7 @@ class Subscription:
         self._news = asyncio.Event()
         self._joined = asyncio.Event()
         self._moves = 0
+        self.read_late: Callable[[Subscription], object] = _nobody_keeps  # called as an ended one is read on
         subscribing.wake = self._woken
 
     @property
@@ -80,6 +81,8 @@ class Subscription:
     def handled(self) -> None:
         """Mark the last item as handled without requesting the next one."""
         self._subscribing.queue.finish()
+        if self.is_ended:
+            self.read_late(self)
 
     def __aiter__(self) -> AsyncIterator[Message]:
         return self
@@ -96,13 +99,9 @@ class Subscription:
                 if item.count is not None:  # the pause has been logged
                     log.warning("%s standard messages dropped on %s", item.count, item.selector)
 
-    async def items(self) -> AsyncIterator[Item]:
+    def items(self) -> AsyncIterator[Item]:
         """Iterate over everything in order: Message, Gap, Dropped, Status."""
-        while True:
-            try:
-                yield await self._next()
-            except StopAsyncIteration:
-                return
+        return _Items(self._next)
 
     async def close(self) -> None:
         """Unsubscribe. Messages that were received before can still be read."""
@@ -124,6 +123,8 @@ class Subscription:
         core = self._subscribing
         while True:
             item = core.queue.take()
+            if core.state is State.ENDED:
+                self.read_late(self)
             if core.is_paused and core.queue.has_room:
                 self._session.take_up(core, now_ms())
                 self._connection.wake()
@@ -144,6 +145,16 @@ class Subscription:
         core = self._subscribing
         if core.is_joined or core.queue.is_full or core.state is State.ENDED:
             self._joined.set()
+
+
+class _Items(AsyncIterator[Item]):
+    """Not a generator: that would be over once a timeout around one `anext` had cancelled it."""
+
+    def __init__(self, take: Callable[[], Awaitable[Item]]) -> None:
+        self._take = take
+
+    async def __anext__(self) -> Item:
+        return await self._take()
 
 
 class Watch:
@@ -201,3 +212,7 @@ class Watch:
         self._news.set()
         if self._watching.is_ended:
             self._complete.set()
+
+
+def _nobody_keeps(subscription: Subscription) -> None:
+    """Its positions are not saved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -25,6 +26,7 @@ class PositionFile(MutableMapping[str, object]):
         self._saved: dict[str, object] = {}
         self._is_changed = False
         self._users = 0  # clients that use it now
+        self._opening = asyncio.Lock()  # a second client of this process waits until the first has the lease
         self.lease = Lease(self._path)
         self._read()
 
@@ -33,17 +35,14 @@ class PositionFile(MutableMapping[str, object]):
 
         Raises PositionFileHeld if another process uses it. If no lease can be created, a warning is logged.
         """
-        self._users += 1
-        if self._users > 1:
-            return
-        try:
-            await self.lease.acquire()
-        except OSError as error:
-            log.warning("%s has no lease: use by a second process would not be noticed: %s", self._path, error)
-        except BaseException:
-            self._users -= 1
-            raise
-        self._read()
+        async with self._opening:
+            if self._users == 0:
+                try:
+                    await self.lease.acquire()
+                except OSError as error:
+                    log.warning("%s has no lease: use by a second process would not be noticed: %s", self._path, error)
+                self._read()
+            self._users += 1
 
     def close(self) -> None:
         """Release the lease, because a client no longer uses the file."""

@@ -111,7 +111,7 @@ class Lease:
             read = json.loads(self._lock.read_bytes())
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return read if isinstance(read, dict) else {}
 

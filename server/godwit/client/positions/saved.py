@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, MutableMapping
+from weakref import WeakValueDictionary
 
 from ...errors import PositionFileHeld
 from ..resume_point import ResumePoint
@@ -28,8 +29,18 @@ class SavedPositions:
         self._is_open = self._has_failed = False
         self._kept: dict[str, Subscription] = {}
         self._unsaved: set[str] = set()  # moved, and not put into the mapping yet
+        self._last: WeakValueDictionary[str, Subscription] = (
+            WeakValueDictionary()
+        )  # of each selector, also when it has ended
 
     def keep(self, subscription: Subscription) -> None:
+        if (earlier := self._last.get(subscription.selector)) is not None:
+            earlier.read_late = _later_one_counts
+        self._last[subscription.selector] = self._kept[subscription.selector] = subscription
+        subscription.read_late = self._keep_again
+
+    def _keep_again(self, subscription: Subscription) -> None:
+        """It has ended, but its user still reads what was received before."""
         self._kept[subscription.selector] = subscription
 
     def resume_point(self, selector: str) -> ResumePoint | None:
@@ -70,7 +81,9 @@ class SavedPositions:
             await asyncio.sleep(seconds)
             try:
                 self._positions.lease.renew()
-            except OSError as error:
+            except PositionFileHeld:
+                raise
+            except Exception as error:
                 log.warning("could not renew the lease on the positions, retrying: %s", error)
 
     async def save_every(self, seconds: float) -> None:
@@ -124,3 +137,7 @@ class SavedPositions:
             self._positions[selector] = resume_point.to_json()
         else:  # after a gap of the whole pattern the saved position leads nowhere: it would only repeat the gap
             self._positions.pop(selector, None)
+
+
+def _later_one_counts(subscription: Subscription) -> None:
+    """Another subscription of its selector has begun, and goes on from where it stood."""

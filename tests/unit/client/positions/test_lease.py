@@ -105,3 +105,25 @@ async def test_a_lock_that_leads_nowhere_is_a_warning_and_no_endless_loop(
     async with asyncio.timeout(20), Peer() as peer, Client(peer.url, positions=PositionFile(tmp_path / "p")) as client:
         await client.connected()
     assert "has no lease" in caplog.text
+
+
+async def test_a_second_client_of_this_process_waits_until_the_first_has_the_lease(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    holder = Lease(path)
+    await holder.acquire()
+    shared = PositionFile(path)
+    opening = [asyncio.create_task(shared.open()) for _ in range(2)]
+    await asyncio.wait(opening, return_when=asyncio.FIRST_COMPLETED)
+    assert shared.lease.is_held
+    await asyncio.gather(*opening)
+    shared.close()
+    assert shared.lease.is_held
+    shared.close()
+    assert not shared.lease.is_held
+
+
+async def test_a_lock_that_is_nested_too_deeply_is_a_holder_without_a_name(tmp_path: Path) -> None:
+    (tmp_path / "p.lock").write_text("[" * 100_000)
+    lease = Lease(tmp_path / "p")
+    await lease.acquire()
+    assert lease.is_held

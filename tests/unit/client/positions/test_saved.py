@@ -173,3 +173,41 @@ async def test_request_whose_client_is_closed_ends_at_once(peer: Peer, caplog: p
 async def test_a_mapping_that_gives_none_has_no_saved_position(peer: Peer) -> None:
     async with asyncio.timeout(20), Client(peer.url, positions={"/a": None}, settings=QUICK) as client:
         await client.subscribe("/a").joined()
+
+
+async def test_what_is_read_after_the_subscription_was_closed_is_saved(peer: Peer) -> None:
+    peer.log["/a"] = [1, 2, 3]
+    saved: dict[str, object] = {}
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK, positions=saved) as client:
+        subscription = client.subscribe("/a")
+        assert (await anext(subscription)).json() == 1
+        await client.publish("/b", 1)  # its answer comes after the rest of /a
+        await subscription.close()
+        assert client._saved is not None
+        kept = client._saved._kept
+        await until(lambda: not kept)  # its position was saved, and it is let go of
+        assert (await anext(subscription)).json() == 2
+        assert (await anext(subscription)).json() == 3
+        await until(lambda: saved == {"/a": {"after": {"/a": "7.2"}}})
+        subscription.handled()
+        await until(lambda: saved == {"/a": {"after": {"/a": "7.3"}}})
+
+
+async def test_an_earlier_subscription_that_is_read_late_moves_nothing_back(peer: Peer) -> None:
+    peer.log["/a"] = [1, 2, 3]
+    saved: dict[str, object] = {}
+    async with asyncio.timeout(20), Client(peer.url, settings=QUICK, positions=saved) as client:
+        earlier = client.subscribe("/a")
+        assert (await anext(earlier)).json() == 1
+        await client.publish("/b", 1)
+        await earlier.close()
+        later = client.subscribe("/a")
+        async for message in later:
+            if message.json() == 3:
+                break
+        later.handled()
+        await later.close()
+        await until(lambda: saved == {"/a": {"after": {"/a": "7.3"}}})
+        assert (await anext(earlier)).json() == 2
+        earlier.handled()
+    assert saved == {"/a": {"after": {"/a": "7.3"}}}
