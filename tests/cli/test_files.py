@@ -50,6 +50,17 @@ def test_a_file_that_is_something_else_is_named(name: str, tmp_path: Path) -> No
         assert b"\x1b" not in said
 
 
+@pytest.mark.parametrize("path", ["/", ""])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_path_that_is_no_file_is_a_sentence(name: str, path: str, tmp_path: Path) -> None:
+    words = [*name.split(), *(word.format(folder=path, file=path) for word in COMMANDS[name].split())]
+    done = subprocess.run(
+        [sys.executable, "-m", "godwit", *words], capture_output=True, cwd=tmp_path, timeout=20, check=False
+    )
+    assert done.returncode in (1, 2) and b"Traceback" not in done.stderr, done.stderr.decode()
+    assert done.stderr.strip()
+
+
 GOOD = {
     ("config show", "empty"),
     ("config check", "empty"),

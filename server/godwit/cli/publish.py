@@ -113,6 +113,8 @@ async def publish_all(
         "ack": Ack(ack) if ack else None,
         "guaranteed": not standard,
     }
+    if content == "-":
+        _warn("CONTENT - is published as text; to publish the lines of standard input, leave CONTENT out")
     async with make_client(servers, token) as client:
         sender = _Sender(client, subject, kind, timeout_s, options)
         sending = asyncio.create_task(sender.send_all(_list_contents(content)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -18,11 +19,13 @@ log = logging.getLogger("godwit.client")
 
 class PositionFile(MutableMapping[str, object]):
     """A mapping that `save` writes to its file. A file that does not exist is empty; one that cannot be read
-    raises PositionFileInvalid.
+    raises PositionFileInvalid, or OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
+        if not self._path.name:  # "/", "." and "": folders, beside which no file can be named
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._path))
         self._saved: dict[str, object] = {}
         self._is_changed = False
         self._users = 0  # clients that use it now

@@ -39,3 +39,9 @@ def test_broken_file_is_refused_at_the_start(tmp_path: Path, content: str) -> No
 def test_broken_stand_is_refused(saved: object) -> None:
     with pytest.raises(PositionInvalid):
         ResumePoint.from_json(saved)
+
+
+@pytest.mark.parametrize("path", ["/", ".", "", ".."])
+def test_a_folder_is_refused_at_the_start(path: str) -> None:
+    with pytest.raises(IsADirectoryError):
+        PositionFile(path)
