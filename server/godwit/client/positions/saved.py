@@ -140,4 +140,4 @@ class SavedPositions:
 
 
 def _later_one_counts(subscription: Subscription) -> None:
-    """Another subscription of its selector has begun, and goes on from where it stood."""
+    """Another subscription of its selector has begun, and continues from its position."""
