@@ -34,6 +34,12 @@ export class Subscription {
   #end;
   /** @type {Promise<void>} */
   #joined;
+  /**
+   * Called as items are read after the end: the position still moves.
+   * @internal
+   * @type {(subscription: Subscription) => void}
+   */
+  readLate = () => {};
 
   /**
    * @param {Session} session
@@ -98,6 +104,7 @@ export class Subscription {
   /** Mark the last item as handled, without asking for the next one. */
   handled() {
     this.#core.queue.finish();
+    if (this.isEnded) this.readLate(this);
   }
 
   /** The messages; gaps and drops are logged as warnings. @returns {AsyncIterator<Message, undefined>} */
@@ -120,6 +127,7 @@ export class Subscription {
   take() {
     const core = this.#core;
     const item = core.queue.take();
+    if (this.isEnded) this.readLate(this);
     if (core.isPaused && core.queue.hasRoom) {
       this.#session.takeUp(core, this.#connection.now());
       this.#connection.wake();

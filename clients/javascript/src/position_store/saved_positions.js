@@ -18,8 +18,16 @@ export class SavedPositions {
   #onFailed;
   /** @type {Map<string, Subscription>} */
   #kept = new Map();
+  /** @type {Map<string, WeakRef<Subscription>>} the last subscription of each selector; it may have ended */
+  #last = new Map();
   /** @type {Set<string>} selectors whose resume point has changed and is not in the store yet */
   #unsaved = new Set();
+  /** @type {Set<Promise<{ error: unknown } | null>>} what an asynchronous store has not answered yet; never rejects */
+  #writes = new Set();
+  /** @type {FinalizationRegistry<string>} */
+  #forgotten = new FinalizationRegistry((selector) => {
+    if (this.#last.get(selector)?.deref() === undefined) this.#last.delete(selector);
+  });
   #timer;
   /** @type {{ error: unknown } | null} why the last save failed */
   #failure = null;
@@ -79,18 +87,24 @@ export class SavedPositions {
 
   /** @param {Subscription} subscription */
   keep(subscription) {
-    this.#kept.set(subscription.selector, subscription);
+    const { selector } = subscription;
+    const earlier = this.#last.get(selector)?.deref();
+    if (earlier !== undefined) earlier.readLate = () => {}; // this one continues from its position
+    this.#last.set(selector, new WeakRef(subscription));
+    this.#forgotten.register(subscription, selector);
+    this.#kept.set(selector, subscription);
+    subscription.readLate = (ended) => void this.#kept.set(selector, ended);
   }
 
   /**
-   * Save changed resume points. The store's `save` is called once at a time. The next save repeats what a failed one could not
-   * store. Repeated failures are logged once.
+   * Save changed resume points: an asynchronous store's `set` first, then `save`, which is called once at a time. The next save
+   * repeats what a failed one could not store. Repeated failures are logged once.
    */
   save() {
     if (this.#saving !== null || !this.#isOpen) return;
     try {
       this.#note();
-      const saved = this.#store.save?.();
+      const saved = this.#writes.size > 0 ? this.#saveAfter([...this.#writes]) : this.#store.save?.();
       if (!(saved instanceof Promise)) return this.#saved();
       this.#saving = inTime(saved)
         .then(
@@ -117,6 +131,16 @@ export class SavedPositions {
     if (this.#isOpen) this.#store.close?.();
     this.#isOpen = false;
     if (this.#failure !== null && !(this.#failure.error instanceof StorageUnavailable)) throw this.#failure.error;
+  }
+
+  /**
+   * Rejects with the first error of the writes, but what was written is saved.
+   * @param {Promise<{ error: unknown } | null>[]} writes
+   */
+  async #saveAfter(writes) {
+    const failure = (await Promise.all(writes)).find((outcome) => outcome !== null);
+    await this.#store.save?.();
+    if (failure) throw failure.error;
   }
 
   #noteOrReport() {
@@ -166,7 +190,27 @@ export class SavedPositions {
    */
   #put(selector, resumePoint) {
     const given = resumePoint.isSomewhere ? this.#store.set(selector, resumePoint.toJSON()) : this.#store.delete?.(selector);
-    if (given instanceof Promise) given.catch((error) => this.#failed(error));
+    if (given instanceof Promise) this.#awaitWrite(selector, given);
+  }
+
+  /**
+   * A resume point that could not be written is given again by the next save, also if its subscription has ended.
+   * @param {string} selector
+   * @param {Promise<unknown>} given
+   */
+  #awaitWrite(selector, given) {
+    const subscription = this.#kept.get(selector);
+    const write = given
+      .then(
+        () => null,
+        (error) => {
+          this.#unsaved.add(selector);
+          if (subscription !== undefined && !this.#kept.has(selector)) this.#kept.set(selector, subscription);
+          return { error };
+        },
+      )
+      .finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
   }
 }
 

@@ -150,6 +150,73 @@ test("a store whose promises reject is told of, and no rejection is left alone",
   await client.close().catch(() => {});
 });
 
+test("a position that an asynchronous store rejects is given again, also after the end of its subscription", LIMITS, async () => {
+  const [peer, saved, events, refused] = [new Peer(), new Map(), [], new Signal()];
+  let fails = 1;
+  const set = async (selector, resumePoint) => {
+    if (fails-- > 0) throw new Error("the database is gone");
+    saved.set(selector, resumePoint);
+  };
+  const onSaveFailed = ({ message }) => (events.push(message), refused.notify());
+  const client = open(peer, { settings, positions: { get: () => null, set }, onSaveFailed });
+  peer.append("/a", 1);
+  const subscription = client.subscribe("/a");
+  await take(subscription, 1);
+  const waiting = refused.wait();
+  subscription.handled();
+  subscription.close();
+  await waiting;
+  await client.close();
+  assert.deepEqual(saved.get("/a"), { after: { "/a": "7.1" } });
+  assert.deepEqual(events, ["the database is gone"]);
+});
+
+test("close waits for the writes of an asynchronous store, and rejects with their error", LIMITS, async () => {
+  for (const isRejected of [false, true]) {
+    const [peer, saved] = [new Peer(), new Map()];
+    const set = async (selector, resumePoint) => {
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+      if (isRejected) throw new Error("the database is gone");
+      saved.set(selector, resumePoint);
+    };
+    const client = open(peer, { settings: { positionsSaveMs: 3_600_000 }, positions: { get: () => null, set } });
+    peer.append("/a", 1);
+    const subscription = client.subscribe("/a");
+    await take(subscription, 1);
+    subscription.handled();
+    const closing = client.close();
+    if (isRejected) await assert.rejects(closing, /the database is gone/);
+    else await closing;
+    assert.equal(saved.has("/a"), !isRejected);
+  }
+});
+
+test("what is read after the end of a subscription is saved, unless a later one of its selector began", LIMITS, async () => {
+  for (const isLater of [false, true]) {
+    const [peer, saved, put] = [new Peer(), new Map(), new Signal()];
+    const set = (selector, resumePoint) => (saved.set(selector, resumePoint), put.notify());
+    const client = open(peer, { settings, positions: { get: (selector) => saved.get(selector), set } });
+    for (const content of [1, 2, 3]) peer.append("/a", content);
+    const first = client.subscribe("/a");
+    await first.joined();
+    await take(first, 1);
+    first.close();
+    const waiting = put.wait();
+    first.handled();
+    await waiting;
+    if (isLater) {
+      const later = client.subscribe("/a");
+      assert.deepEqual(await take(later, 2), [2, 3]);
+      later.handled();
+      later.close();
+    }
+    assert.equal(first.take().json(), 2);
+    first.handled();
+    await client.close();
+    assert.deepEqual(saved.get("/a"), { after: { "/a": isLater ? "7.3" : "7.2" } });
+  }
+});
+
 test("a store that cannot be opened ends the client with its reason", LIMITS, async () => {
   const lines = [];
   for (const open_ of [() => Promise.reject(new Error("locked")), () => { throw new Error("locked"); }]) {
