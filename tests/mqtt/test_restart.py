@@ -241,8 +241,8 @@ def test_the_will_of_whoever_was_revoked_while_the_node_was_down_is_withheld(tmp
     with node(tmp_path, *access) as second, Peer(second.mqtt, V5) as watcher:
         watcher.join(connect("watcher", password=tokens[1].encode()))
         watcher.granted(("r/will/#", 1))
-        send(second.mqtt, "r/will/last", range(1), tokens[1].encode())
         topics = {watcher.message().topic}
+        send(second.mqtt, "r/will/last", range(1), tokens[1].encode())
         while "r/will/last" not in topics:
             topics.add(watcher.message().topic)
     assert topics == {"r/will/sensor", "r/will/last"}
