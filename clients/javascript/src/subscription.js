@@ -34,11 +34,8 @@ export class Subscription {
   #end;
   /** @type {Promise<void>} */
   #joined;
-  /**
-   * Called as items are read after the end: the position still moves.
-   * @internal
-   * @type {(subscription: Subscription) => void}
-   */
+  // Called as items are read after the end: the position still moves.
+  /** @internal @type {(subscription: Subscription) => void} */
   readLate = () => {};
 
   /**
