@@ -69,3 +69,9 @@ async def test_a_node_that_goes_away_is_first_disconnected(node: NodeProcess) ->
         await tail.communicate()
     assert lines[0].startswith("godwit: disconnected: ")
     assert lines[1] == f"godwit: cannot connect to {node.url}/v1/live: Connection refused; retrying\n"
+
+
+async def test_a_dash_is_content_and_standard_input_is_named(node: NodeProcess) -> None:
+    code, output, errors = await run("publish", "/a", "-", "--server", node.url)
+    assert (code, len(output), len(errors)) == (0, 1, 1), (output, errors)
+    assert "leave CONTENT out" in errors[0]
