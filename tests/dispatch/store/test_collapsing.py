@@ -76,6 +76,17 @@ def test_a_changed_address_takes_its_new_value_and_frees_the_old_one() -> None:
     assert count_taken(database) == 1
 
 
+@pytest.mark.parametrize("bob", [SAME, "https://c.example/"])
+@pytest.mark.parametrize("names", [("ann", "bob"), ("bob", "ann")])
+def test_addresses_that_move_between_waiting_receivers_each_get_it(bob: str, names: tuple[str, str]) -> None:
+    database = open_store({name: {"ann": SAME, "bob": OTHER}[name] for name in names})
+    receivers.put_address(database, "t", "bob", "w", "webhook", bob)
+    receivers.put_address(database, "t", "ann", "w", "webhook", OTHER)
+    assert sorted(claim(database)) == sorted([OTHER, bob])
+    assert {state for _, state, _ in list_states(database)} == {State.QUEUED}
+    assert count_taken(database) == 2
+
+
 @pytest.mark.parametrize("owner", [0, None])
 def test_what_waited_through_an_upgrade_or_gave_its_value_back_still_goes_out(owner: int | None) -> None:
     database = open_store({"ann": SAME})

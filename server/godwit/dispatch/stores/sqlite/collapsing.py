@@ -66,7 +66,22 @@ def retake_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -
         "UPDATE sent_value SET rid = ?, aid = ? WHERE nid = ? AND channel = ? AND value = ? AND rid = 0",
         (key.rid, key.aid, key.nid, key.channel, digest_value(key.channel, value)),
     )
-    return adopted.rowcount == 1 or take_value(connection, key, value)
+    return adopted.rowcount == 1 or take_value(connection, key, value) or _take_left(connection, key, value)
+
+
+def _take_left(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> bool:
+    """Take a value whose delivery was never tried and whose address has another value now: it takes that one when it is due."""
+    digest = digest_value(key.channel, value)
+    row = connection.execute(
+        "SELECT rid, aid, (SELECT value FROM address WHERE address.aid = delivery.aid) FROM sent_value "
+        "JOIN delivery USING (nid, rid, channel, aid) WHERE nid = ? AND channel = ? AND sent_value.value = ? "
+        "AND state = ? AND attempt = 0 AND doubt = 0",
+        (key.nid, key.channel, digest, int(State.DEFERRED)),
+    ).fetchone()
+    if row is None or (row[2] is not None and digest_value(key.channel, row[2]) == digest):
+        return False
+    release_value(connection, key._replace(rid=row[0], aid=row[1]))
+    return take_value(connection, key, value)
 
 
 def release_value(connection: sqlite3.Connection, key: DeliveryKey) -> None:
