@@ -155,3 +155,11 @@ async def test_a_notification_is_accepted_after_one_bounded_unit_of_marks(tmp_pa
         await blocked
     finally:
         store.close()
+
+
+def test_a_unit_of_confirmations_is_bounded(tmp_path: Path) -> None:
+    names = [f"r{number}" for number in range(40)]
+    with closing(open_writer(tmp_path / "db", VAULT)) as connection:
+        fill(connection, names, 100)
+        calls = [Call("t", name, Chosen(items=[(7, 100)]), "delivered", 0, 0, NOW_MS) for name in names]
+        assert len(mark_many(connection, calls)) * 100 <= ROWS_AT_ONCE

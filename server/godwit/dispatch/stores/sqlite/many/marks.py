@@ -174,7 +174,8 @@ def _count_calls(calls: Sequence[Call], owners: Mapping[Name, _Owner], rows_max:
 def _weigh(call: Call, owners: Mapping[Name, _Owner]) -> int:
     owner = owners.get((call.tenant, call.receiver))
     items = 0 if owner is None else owner.items
-    return items if call.chosen.up_to is not None else min(items, len(call.chosen.items) + len(call.chosen.ids))
+    is_whole = call.chosen.up_to is not None or call.mark == DELIVERED  # which looks at all up to its position
+    return items if is_whole else min(items, len(call.chosen.items) + len(call.chosen.ids))
 
 
 def _read_owners(connection: sqlite3.Connection, calls: Sequence[Call]) -> dict[Name, _Owner]:
