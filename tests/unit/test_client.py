@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 
@@ -124,8 +125,10 @@ async def test_items_show_gaps_and_statuses_in_their_places(peer: Peer) -> None:
 
 async def test_items_go_on_after_a_timeout_around_one_of_them(peer: Peer) -> None:
     async with asyncio.timeout(60), Client(peer.url, settings=QUICK) as client:
-        items = client.subscribe("/a").items()
-        assert isinstance(await anext(items), Status)
+        subscription = client.subscribe("/a")
+        async with contextlib.aclosing(subscription.items()) as first:
+            assert isinstance(await anext(first), Status)
+        items = subscription.items()  # closing an iterator ends nothing
         for number in range(3):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(items), 0.001)

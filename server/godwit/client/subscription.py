@@ -99,7 +99,7 @@ class Subscription:
                 if item.count is not None:  # the pause has been logged
                     log.warning("%s standard messages dropped on %s", item.count, item.selector)
 
-    def items(self) -> AsyncIterator[Item]:
+    def items(self) -> _Items:
         """Iterate over everything in order: Message, Gap, Dropped, Status."""
         return _Items(self._next)
 
@@ -155,6 +155,9 @@ class _Items(AsyncIterator[Item]):
 
     async def __anext__(self) -> Item:
         return await self._take()
+
+    async def aclose(self) -> None:
+        """Does nothing, for `contextlib.aclosing`: the subscription stays open when a loop over it ends."""
 
 
 class Watch:
