@@ -17,6 +17,7 @@ import pytest
 
 from godwit.children import follow_parent
 from godwit.verify.brokers.broker import find_port
+from tests.docs.test_notifications_tutorial import hear
 
 DEADLINE_S = 120
 POSITION = r"\d+\.\d+"
@@ -65,17 +66,6 @@ class Reader:
                 process.send_signal(signal.SIGTERM)
         for process in self.open:
             await process.wait()
-
-
-async def hear(process: Process, words: str) -> str:
-    """What a process prints, up to the line with these words."""
-    assert process.stdout is not None
-    said = ""
-    while words not in said.rpartition("\n")[0]:
-        line = await process.stdout.readline()
-        assert line, said
-        said += line.decode()
-    return said
 
 
 async def follow(root: Path, bin_folder: Path, folder: Path) -> None:
