@@ -131,6 +131,8 @@ impl Reading {
 pub struct Join {
     pub bound: u64,
     pub plan: Plan,
+    /// A gap of the whole pattern was told before it: the rest may be left out, or sent in another order.
+    pub follows_gap: bool,
     /// Subjects up to this one are done.
     pub done: Option<Arc<str>>,
     /// The subject under way and the arrival up to which it has been sent.

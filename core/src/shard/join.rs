@@ -16,10 +16,10 @@ use crate::subject::Pattern;
 
 impl Shard {
     /// Begins a join at the head of the stream.
-    pub(super) fn begin_join(&mut self, id: u32, plan: Plan) {
+    pub(super) fn begin_join(&mut self, id: u32, plan: Plan, follows_gap: bool) {
         let bound = self.arrived;
         if let Some(cursor) = self.cursors.get_mut(id) {
-            let join = Join { bound, plan, done: None, inner: None };
+            let join = Join { bound, plan, follows_gap, done: None, inner: None };
             cursor.job = Some(Box::new(Job { join: Some(join), ..Job::default() }));
             cursor.stand = CursorState::Joining;
             cursor.owes_resume_token = true;
@@ -32,7 +32,7 @@ impl Shard {
     pub(super) fn restart_join(&mut self, id: u32) {
         self.end_range(id);
         self.tell_pattern_gap(id, GapReason::Overrun);
-        self.begin_join(id, Plan::Snapshots);
+        self.begin_join(id, Plan::Snapshots, true);
         self.note_pattern_gap(id);
     }
 
@@ -48,7 +48,6 @@ impl Shard {
     }
 
     pub(super) fn tell_pattern_gap(&mut self, id: u32, reason: GapReason) {
-        self.note_lost_way(id);
         if let Some(name) = self.stream_name(id) {
             self.tell_part_gap(id, &name, reason);
         }
@@ -103,11 +102,19 @@ impl Shard {
         self.cursors.get_mut(id)?.job.as_mut()?.join.as_mut()
     }
 
-    /// Leaves the rest of a join's snapshots out.
-    pub(super) fn cut_join(&mut self, id: u32) {
-        if self.join(id).is_some_and(|join| matches!(join.plan, Plan::Snapshots)) {
-            self.finish_join(id);
+    /// Ends a join that follows a gap of the whole pattern: the rest of its snapshots is left out, and its messages are read again in the
+    /// order of arrivals, which can stop anywhere. False if there was no gap.
+    pub(super) fn cut_join(&mut self, id: u32) -> bool {
+        let Some(join) = self.join(id).filter(|join| join.follows_gap) else { return false };
+        if let Plan::Since(began) = join.plan {
+            join.bound = began;
         }
+        self.finish_join(id);
+        true
+    }
+
+    pub(super) fn is_joining(&self, id: u32) -> bool {
+        self.cursors.get(id).is_some_and(|cursor| cursor.stand == CursorState::Joining)
     }
 
     fn finish_join(&mut self, id: u32) {

@@ -150,7 +150,7 @@ impl Shard {
             cursor.owes_resume_token = true;
         }
         match plan {
-            Some(plan) => self.begin_join(cursor, plan),
+            Some(plan) => self.begin_join(cursor, plan, gap.is_some()),
             None if outcome == Outcome::Recovered => self.queue_behind(cursor),
             None => self.stand_at_end(cursor, 0),
         }

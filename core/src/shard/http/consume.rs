@@ -33,15 +33,13 @@ pub(in crate::shard) struct Poll {
     began: Option<u64>,
     /// When it is given with what there is (monotonic ms).
     deadline_ms: u64,
-    /// A gap has told of a whole pattern: any of its snapshots may be left out.
-    has_lost_way: bool,
     /// The longest element there may be, beyond what one answer holds.
     frame_bytes_max: usize,
 }
 
 impl Poll {
     pub(super) fn new(limit: usize, deadline_ms: u64, frame_bytes_max: usize) -> Self {
-        Self { body: Vec::new(), count: 0, limit, began: None, deadline_ms, has_lost_way: false, frame_bytes_max }
+        Self { body: Vec::new(), count: 0, limit, began: None, deadline_ms, frame_bytes_max }
     }
 }
 
@@ -64,23 +62,19 @@ impl Shard {
         }
     }
 
-    /// The way of a pattern's cursor is lost, which it has told.
-    pub(in crate::shard) fn note_lost_way(&mut self, id: u32) {
-        let socket = self.cursors.get(id).map(|cursor| cursor.connection);
-        if let Some(poll) = socket.and_then(|socket| self.poll_mut(socket)) {
-            poll.has_lost_way = true;
-        }
-    }
-
-    /// An answer holds as many of the snapshots that follow a pattern's gap as fit: if it were refused, each repeat would be refused, too.
-    fn cut_joins(&mut self, socket: u32) {
-        let is_cut = self.poll(socket).is_some_and(|poll| poll.has_lost_way && poll.body.len() > BODY_BYTES_MAX);
-        let mut id = self.connections.get(socket).filter(|_| is_cut).map_or(NONE, |connection| connection.first_cursor);
+    /// An answer holds as much of what follows a pattern's gap as fits: if it were refused, each repeat would be refused, too. Returns
+    /// whether it is too large even so: another pattern's join cannot be cut.
+    fn cut_joins(&mut self, socket: u32) -> bool {
+        let Some(poll) = self.poll(socket).filter(|poll| poll.body.len() > BODY_BYTES_MAX) else { return false };
+        let is_too_large = poll.body.len() > BODY_BYTES_MAX + poll.frame_bytes_max;
+        let mut is_fixed = false;
+        let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
             let next = cursor.next;
-            self.cut_join(id);
+            is_fixed |= !self.cut_join(id) && self.is_joining(id);
             id = next;
         }
+        is_too_large && is_fixed
     }
 
     fn poll(&self, socket: u32) -> Option<&Poll> {
@@ -112,7 +106,8 @@ impl Shard {
     }
 
     fn room(&self, socket: u32) -> usize {
-        self.poll(socket).map_or(0, |poll| poll.limit.saturating_sub(poll.count))
+        let poll = self.poll(socket).filter(|poll| poll.body.len() < GATHER_BYTES);
+        poll.map_or(0, |poll| poll.limit.saturating_sub(poll.count))
     }
 
     /// Up to which arrival a cursor behind may read now, so that the subscriptions of one answer advance together, in the order of arrivals.
@@ -200,18 +195,19 @@ impl Shard {
 
     /// Completes an answer if it is time to.
     pub(in crate::shard) fn serve_poll<O: Outlet>(&mut self, socket: u32, out: &mut O) {
-        self.cut_joins(socket);
-        let is_behind = self.is_behind(socket);
-        let is_joining = self.passed(socket).is_none();
-        let has_moved = self.has_moved(socket);
-        let now_ms = self.now.mono_ms;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let private = std::mem::take(&mut connection.private);
         let Some(poll) = self.poll_mut(socket) else { return };
         poll.body.extend_from_slice(&private);
+        let is_too_large = self.cut_joins(socket);
+        let is_behind = self.is_behind(socket);
+        let is_joining = self.passed(socket).is_none();
+        let has_moved = self.has_moved(socket);
+        let now_ms = self.now.mono_ms;
+        let Some(poll) = self.poll(socket) else { return };
         let is_full = poll.count >= poll.limit || poll.body.len() >= GATHER_BYTES;
         let is_over = now_ms >= poll.deadline_ms || !poll.body.is_empty();
-        if poll.body.len() > BODY_BYTES_MAX + poll.frame_bytes_max {
+        if is_too_large {
             let refused = http::refuse(Code::BodyTooBig, "this is too much for one answer: take /v1/stream");
             self.leave_poll(socket);
             self.answer_refusal(socket, &refused);

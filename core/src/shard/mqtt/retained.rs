@@ -16,7 +16,7 @@ impl Shard {
     pub(super) fn begin_retained(&mut self, id: u32, bound: u64, done: Option<&str>) {
         let done = done.map(Arc::from);
         if let Some(cursor) = self.cursors.get_mut(id) {
-            let join = Join { bound, plan: Plan::Snapshots, done, inner: None };
+            let join = Join { bound, plan: Plan::Snapshots, follows_gap: false, done, inner: None };
             cursor.job = Some(Box::new(Job { join: Some(join), ..Job::default() }));
             cursor.stand = CursorState::Joining;
         }

@@ -1,5 +1,7 @@
 //! Whatever happens while requests wait for messages, what a socket takes is one whole answer after the other.
 
+mod large;
+
 use crate::http::{field, get};
 use crate::world::client::Random;
 use crate::world::past::Past;
@@ -7,7 +9,7 @@ use crate::world::seeds::seeded;
 use crate::world::{Place, World, open_settings};
 use godwit_core::settings::JournalSettings;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The answers that a socket took since the last look; what is left must be the beginning of another.
 struct Reader {
@@ -305,74 +307,5 @@ proptest! {
             }
         }
         prop_assert!(all.iter().all(|one| one.get("gap").is_none()), "{:?}", all);
-    }
-}
-
-/// The gaps of a pattern's subjects and their snapshots may be more than one step holds: the next answer begins after all of them.
-#[test]
-fn an_answer_of_many_gaps_moves_its_place() {
-    let mut settings = open_settings();
-    settings.limits.log_messages_max = 2;
-    let mut world = World::new(settings, 1, false);
-    let place = first_place(&mut world, "subject=/a/*");
-    let publisher = world.connect(0);
-    let content = "x".repeat(3_000);
-    for number in 0..400 {
-        world.say(publisher, &format!("{{\"publish\":\"/a/{}\",\"content\":\"{content}\"}}", number % 40));
-        world.turn(0);
-    }
-    let all = read_all(&mut world, "subject=/a/*&limit=7", place);
-    let mut heads = std::collections::HashMap::new();
-    for one in all.iter().filter(|one| one.get("message").is_some()) {
-        heads.insert(one["message"].to_string(), one["at"].to_string());
-    }
-    assert_eq!(heads.len(), 40);
-    assert!(heads.values().all(|at| at == "\"7.10\""), "{heads:?}");
-}
-
-/// A gap over thousands of subjects: the answer has as many snapshots as fit, and the next one continues.
-#[test]
-fn an_answer_of_a_lost_pattern_moves_its_place() {
-    let mut settings = open_settings();
-    settings.limits.log_messages_max = 1;
-    settings.limits.index_entries_max = 1_000;
-    settings.limits.reply_buffer_bytes_max = 1 << 20;
-    let mut world = World::new(settings, 1, false);
-    let place = first_place(&mut world, "subject=/a/*");
-    let publisher = world.connect(0);
-    let content = "x".repeat(7_000);
-    for number in 0..5_500 {
-        world.say(publisher, &format!("{{\"publish\":\"/a/{number}\",\"content\":\"{content}\"}}"));
-        if number % 64 == 0 {
-            world.turn(0);
-        }
-    }
-    world.turn_all();
-    let all = read_all(&mut world, "subject=/a/*", place);
-    assert_eq!((&all[0]["gap"], &all[0]["missed"]), (&json!("/a/*"), &json!(null)));
-    let snapshots = all.iter().filter(|one| one.get("message").is_some()).count();
-    assert!((1_000..5_500).contains(&snapshots), "{snapshots}");
-}
-
-/// Snapshots of any size after a gap: an answer has a few of them, and the next one continues.
-#[test]
-fn an_answer_of_gaps_with_large_snapshots_is_not_too_large() {
-    for subjects in [60, 200] {
-        let mut settings = open_settings();
-        settings.limits.log_messages_max = 1;
-        settings.limits.logs_bytes_max = 1 << 30;
-        let mut world = World::new(settings, 1, false);
-        let place = first_place(&mut world, "subject=/a/*");
-        let publisher = world.connect(0);
-        let content = "x".repeat(1_000_000);
-        for number in 0..2 * subjects {
-            let content = if number < subjects { "small" } else { &content };
-            world.say(publisher, &format!("{{\"publish\":\"/a/{}\",\"content\":\"{content}\"}}", number % subjects));
-            world.turn(0);
-        }
-        let all = read_all(&mut world, "subject=/a/*", place);
-        let messages = all.iter().filter(|one| one.get("message").is_some());
-        let heads: std::collections::HashSet<String> = messages.map(|one| one["message"].to_string()).collect();
-        assert_eq!(heads.len(), subjects);
     }
 }
