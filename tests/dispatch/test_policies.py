@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from godwit.dispatch.fanout.lanes import Held, Lanes
+from godwit.dispatch.fanout.lanes import Lanes
+from godwit.dispatch.fanout.waiting import Held
 from godwit.dispatch.model import DeliveryKey, Options, Priority, Profile, Shipment, State, Target
 from godwit.dispatch.pure.policy import decide
 from godwit.dispatch.pure.quiet import STAGGER_MS, find_zone, local_ms, quiet_until_ms

@@ -53,7 +53,7 @@ from .content.worker import TemplateWorker
 from .errors import RequestRefused
 from .fanout.dispatcher import Pace
 from .fanout.inbox_worker import InboxWorker
-from .fanout.lanes import Group
+from .fanout.lanes import Places
 from .fanout.run import hold
 from .feed.presence import Presence
 from .feed.roles import FeedRoles
@@ -190,10 +190,10 @@ class Roles:
         sends = (limits.webhook_sends_max, limits.webhook_sends_per_host_max)
         return self._open_channel("webhook", webhooks, host_of, *sends)
 
-    def _open_email(self, sender: ClosingSender, group_of: Callable[[Shipment], Group]) -> Callable[[int], None]:
+    def _open_email(self, sender: ClosingSender, places: Places) -> Callable[[int], None]:
         """The first provider of e-mail is there; what sets how many e-mails are sent at once."""
         self._wakeups["email"] = WakeUps()
-        channel = self._open_channel("email", sender, domain_of, 1, 1, group_of)
+        channel = self._open_channel("email", sender, domain_of, 1, 1, places)
         self._channels.append(channel)
         if self._is_started:
             channel.start(self._keep)
@@ -206,13 +206,13 @@ class Roles:
         lane_of: Callable[[Shipment], Hashable],
         slots: int,
         per_lane: int,
-        group_of: Callable[[Shipment], Group] | None = None,
+        places: Places | None = None,
     ) -> ChannelPart:
         limits = self._limits
         pace = Pace(limits.page_receivers_max, slots, per_lane, limits.lease_ms)
         hints = self._wakeups[channel]
         common = (channel, self._store, sender, hints)
-        return ChannelPart(*common, pace=pace, sweep_ms=limits.sweep_ms, lane_of=lane_of, group_of=group_of)
+        return ChannelPart(*common, pace=pace, sweep_ms=limits.sweep_ms, lane_of=lane_of, places=places)
 
     def _make_app(self) -> web.Application:
         app = web.Application(

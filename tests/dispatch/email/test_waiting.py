@@ -85,10 +85,40 @@ async def test_a_slow_provider_leaves_the_slots_of_another(tmp_path: Path, runti
         slow.released.set()
 
 
+async def test_slow_providers_that_share_tenants_leave_the_slots_of_another(tmp_path: Path, runtime: Path) -> None:
+    """Tenant `both` may use either slow provider: what it sends is counted at one of them, and not as a third group."""
+    slow, quick = Slow(), Relay()
+    names = [f"r{number}" for number in range(10)]
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        listening(slow),
+        listening(quick),
+        running(tmp_path, FAST) as both,
+    ):
+        keys = {tenant: await make_key(both, tenant, "admin") for tenant in ("one", "two", "both", "other")}
+        for name, tenants in (("slow1", ["one", "both"]), ("slow2", ["two", "both"])):
+            await both.api("PUT", f"/v1/providers/{name}", make_body(slow, sends_max=4, tenants=tenants))
+        await both.api("PUT", "/v1/providers/quick", make_body(quick, sends_max=4, tenants=["other"]))
+        for tenant, key in keys.items():
+            for name in names if tenant != "other" else ["ann"]:
+                await put_receiver(both, name, key)
+        for number in range(2):
+            for tenant in ("one", "two", "both"):
+                body = {**HI, "to": {"receivers": names}}
+                assert (await both.api("PUT", f"/v1/notifications/n{number}", body, key=keys[tenant]))[0] == 202
+        while slow.waiting < 8:
+            await both.api("GET", "/v1/notifications/n1", key=keys["one"])
+        await both.api("PUT", "/v1/notifications/n1", HI, key=keys["other"])
+        while not quick.taken:
+            await both.api("GET", "/v1/notifications/n1", key=keys["other"])
+        assert not slow.taken and slow.waiting == 8, "what they take at once, and no more"
+        slow.released.set()
+
+
 async def test_what_ends_while_it_waits_for_its_turn_is_not_sent(
     tmp_path: Path, runtime: Path, wall_clock: WallClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("godwit.dispatch.channels.email.sender.TURN_MS_MAX", 60_000)
+    monkeypatch.setattr("godwit.dispatch.channels.email.providers.TURN_MS_MAX", 60_000)
     async with asyncio.timeout(DEADLINE_S), listening(Relay()) as relay, running(tmp_path, FAST) as both:
         await both.api("PUT", "/v1/providers/only", make_body(relay, rate_per_s=2))
         await put_ann(both, 10)

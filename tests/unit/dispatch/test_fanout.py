@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from godwit.dispatch.fanout.lanes import Held, Lanes
+import sys
+from types import FrameType
+
+import pytest
+
+from godwit.dispatch.channels.email.provider import ProviderSettings
+from godwit.dispatch.channels.email.providers import Providers
+from godwit.dispatch.fanout.lanes import Lanes
+from godwit.dispatch.fanout.waiting import Held
 from godwit.dispatch.model import DeliveryKey, Shipment, Target
+from godwit.dispatch.pure.mail_lane import domain_of
 
 
 def hold(number: int, host: str, tenant: str = "t") -> Held:
@@ -79,18 +88,113 @@ def test_a_lane_whose_host_asks_to_wait_rests_and_begins_again_with_one_send() -
         lanes.clear()
 
 
-def test_what_shares_a_provider_waits_for_it_here_and_not_in_the_slots_of_others() -> None:
-    providers = {"t": ("slow", 2), "u": ("slow", 2), "v": ("quick", 3)}
-    lanes = Lanes(lambda shipment: shipment.tenant, 8, 8, lambda shipment: providers[shipment.tenant])
-    for number, tenant in enumerate("ttuuvvvv"):
-        lanes.add(hold(number, "x", tenant))
+def open_providers(*given: tuple[str, str, tuple[str, ...], int]) -> Providers:
+    """Name, From address, tenants and places of each."""
+    providers = Providers(lambda: 1_000)
+    for name, sender, tenants, sends_max in given:
+        providers.put(ProviderSettings(name, "127.0.0.1:25", sender, tenants=tenants, sends_max=sends_max))
+    return providers
+
+
+def mail(number: int, tenant: str = "t", sender: str = "", domain: str = "x") -> Held:
+    target = Target(number, number, value=f"a@{domain}.example", sender=sender)
+    return Held(Shipment(DeliveryKey(1, number, "email", number), tenant, target, 0, 10**9), 10**9)
+
+
+def take_all(lanes: Lanes) -> list[Shipment]:
     taken = []
     while held := lanes.take():
         taken.append(held.shipment)
+    return taken
+
+
+def test_what_shares_a_provider_waits_for_it_here_and_not_in_the_slots_of_others() -> None:
+    given = ("slow", "a@s.example", ("t", "u"), 2), ("quick", "a@q.example", ("v",), 3)
+    providers = open_providers(*given)
+    lanes = Lanes(domain_of, 8, 8, providers)
+    for number, tenant in enumerate("ttuuvvvv"):
+        lanes.add(mail(number, tenant))
+    taken = take_all(lanes)
     assert "".join(sorted(one.tenant for one in taken)) == "tuvvv"
-    providers["t"] = providers["u"] = ("other", 9)  # the provider is replaced while its shipments are in flight
+    providers.put(ProviderSettings("other", "127.0.0.1:25", "a@s.example", tenants=("t", "u"), sends_max=9, priority=1))
+    providers.remove("slow")  # replaced while its shipments are in flight
+    lanes.resize(16, 16)
     for shipment in taken:
         lanes.end(shipment)
-    while held := lanes.take():
-        lanes.end(held.shipment)
+    for shipment in take_all(lanes):
+        lanes.end(shipment)
     assert not len(lanes)
+    assert [state.in_flight for state in providers.describe().values()] == [0, 0]
+
+
+@pytest.mark.parametrize("first", ["one", "both", "two"])
+def test_providers_that_two_tenants_share_in_part_are_counted_once(first: str) -> None:
+    """Two slow providers, one tenant that may use both: a third provider keeps its places, and none is used twice."""
+    slow = ("slow1", "a@one.example", ("one", "both"), 4), ("slow2", "a@one.example", ("two", "both"), 4)
+    lanes = Lanes(domain_of, 12, 12, providers := open_providers(*slow, ("quick", "a@q.example", ("q",), 4)))
+    for tenant in (first, "one", "both", "two"):
+        for number in range(8):
+            lanes.add(mail(number + 8 * (len(lanes) // 8), tenant))
+        take_all(lanes)
+    assert {name: state.in_flight for name, state in providers.describe().items()} == {
+        "slow1": 4,
+        "slow2": 4,
+        "quick": 0,
+    }
+    for number in range(100, 108):
+        lanes.add(mail(number, "q"))
+    assert len(take_all(lanes)) == 4
+
+
+def test_one_tenants_slow_provider_leaves_the_places_of_its_other_one() -> None:
+    """A tenant's part counts at each provider, and e-mails to one domain over another provider do not wait behind it."""
+    given = ("slow", "a@s.example", ("t",), 16), ("quick", "a@q.example", ("t",), 2)
+    lanes = Lanes(domain_of, 18, 18, open_providers(*given))
+    for number in range(40):
+        lanes.add(mail(number, sender="a@s.example"))
+    assert len(take_all(lanes)) == 16
+    lanes.add(mail(99, sender="a@q.example"))
+    assert [one.target.sender for one in take_all(lanes)] == ["a@q.example"]
+
+
+def test_a_tenant_leaves_others_the_last_quarter_of_a_provider() -> None:
+    lanes = Lanes(domain_of, 8, 8, open_providers(("all", "a@s.example", (), 8)))
+    for number in range(20):
+        lanes.add(mail(number))
+    assert len(take_all(lanes)) == 6
+    lanes.add(mail(99, "other"))
+    assert [one.tenant for one in take_all(lanes)] == ["other"]
+
+
+def test_the_place_of_what_its_sender_never_got_is_free_again() -> None:
+    lanes = Lanes(domain_of, 1, 1, open_providers(("all", "a@s.example", ("t",), 1)))
+    lanes.add(mail(1))
+    lanes.add(mail(2))
+    (taken,) = take_all(lanes)
+    lanes.end(taken)
+    assert len(take_all(lanes)) == 1
+
+
+@pytest.mark.parametrize("tenants", [1, 10_000])
+def test_what_waits_for_a_full_provider_is_skipped_together(tenants: int) -> None:
+    providers = open_providers(("full", "a@full.example", (), 1), ("quick", "a@quick.example", (), 4))
+    lanes = Lanes(domain_of, 8, 8, providers)
+    lanes.add(mail(0, sender="a@full.example"))
+    assert len(take_all(lanes)) == 1
+    for number in range(1, 10_001):
+        lanes.add(mail(number, f"t{number % tenants}", "a@full.example", f"d{number}"))
+    lanes.add(mail(20_000, "t", "a@quick.example"))
+    steps = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal steps
+        steps += event == "call"
+
+    sys.setprofile(count)
+    try:
+        taken = lanes.take()
+        assert lanes.take() is None
+    finally:
+        sys.setprofile(None)
+    assert taken is not None and taken.shipment.target.sender == "a@quick.example"
+    assert len(lanes) == 10_000 and steps < 200

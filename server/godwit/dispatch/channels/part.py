@@ -10,7 +10,7 @@ from ...logs import read_logger
 from ..clock import mono_ms, now_ms
 from ..errors import StoreFailed
 from ..fanout.dispatcher import Clocks, Dispatcher, Pace
-from ..fanout.lanes import Group
+from ..fanout.lanes import Places
 from ..fanout.run import Hints, keep_ticking, take_due, take_pages
 from ..model import Shipment
 from ..stores.ports import FanoutStore, Sender
@@ -35,11 +35,11 @@ class ChannelPart:
         pace: Pace,
         sweep_ms: int,
         lane_of: Callable[[Shipment], Hashable],
-        group_of: Callable[[Shipment], Group] | None = None,
+        places: Places | None = None,
     ) -> None:
         self._hints, self._sweep_s, self._sender, self._channel = hints, sweep_ms / 1_000, sender, channel
         self._dispatcher = Dispatcher(
-            channel, store, sender, Clocks(now_ms, mono_ms), pace=pace, lane_of=lane_of, group_of=group_of
+            channel, store, sender, Clocks(now_ms, mono_ms), pace=pace, lane_of=lane_of, places=places
         )
         self.name = channel
         self._due = asyncio.Event()

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from ..model import DeliveryKey, Job, Outcome, Page, Priority, PutOff, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
-from .lanes import Group, Held, Lanes
+from .lanes import Lanes, Places
+from .waiting import Held
 
 DUE_PAGES_MAX = 20
 """How many pages of due deliveries are in memory at once."""
@@ -39,7 +40,7 @@ class Clocks:
 
 
 class Dispatcher:
-    """Works for one channel. `lane_of` says which shipments share a lane, `group_of` which share a bound of their own."""
+    """Works for one channel. `lane_of` says which shipments share a lane, `places` are those at its providers."""
 
     def __init__(
         self,
@@ -50,11 +51,11 @@ class Dispatcher:
         *,
         pace: Pace,
         lane_of: Callable[[Shipment], Hashable] = lambda shipment: shipment.tenant,
-        group_of: Callable[[Shipment], Group] | None = None,
+        places: Places | None = None,
     ) -> None:
         self.channel = channel
         self._store, self._sender, self._clocks, self._pace = store, sender, clocks, pace
-        self._waiting = Lanes(lane_of, pace.per_lane, pace.slots, group_of)
+        self._waiting = Lanes(lane_of, pace.per_lane, pace.slots, places)
         self._in_flight: dict[DeliveryKey, Held] = {}
         self._outcomes: list[Outcome] = []
         self._put_off: list[PutOff] = []

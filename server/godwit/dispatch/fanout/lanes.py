@@ -2,29 +2,22 @@
 
 A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in
 flight, and alone half of the slots; a tenant never has the last quarter of them. So others find a slot. A lane whose host
-asked to wait is empty until that time; then it starts with one send, and each success doubles the number. What shares a
-provider shares a group, which has at most as many sends in flight as the provider takes: they wait here, and not in the
-slots of others. Pure.
+asked to wait is empty until that time; then it starts with one send, and each success doubles the number. Where shipments
+need a provider, each has a place at one before it starts: those of a slow provider wait here, and not in the slots of
+others. Pure.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
-from ..model import DeliveryKey, Priority, Shipment
+from ..model import DeliveryKey, Shipment
+from .waiting import Group, Held, Waiting
 
 THROTTLED_MAX = 10_000
 """How many throttled lanes are remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A shipment and the end of this worker's lease, by its own clock."""
-
-    shipment: Shipment
-    lease_end_ms: int
 
 
 @dataclass(slots=True)
@@ -35,8 +28,22 @@ class Throttle:
     sends_max: int = 1
 
 
-Group = tuple[Hashable, int]
-"""What a shipment shares with others, and how many of them may be in flight."""
+class Places(Protocol):
+    """The places at the providers of a channel."""
+
+    def find_group(self, shipment: Shipment) -> Group: ...
+
+    def is_full(self, group: Group) -> bool:
+        """Whether nothing of a group can start before a send ends."""
+        ...
+
+    def reserve(self, shipment: Shipment) -> bool:
+        """Reserve a place; false if the tenant must wait for one. True without a place if none of the providers works."""
+        ...
+
+    def release(self, shipment: Shipment) -> None:
+        """Release a shipment's place if the sender did not take it over."""
+        ...
 
 
 class Lanes:
@@ -47,59 +54,47 @@ class Lanes:
         lane_of: Callable[[Shipment], Hashable],
         per_lane_max: int,
         slots: int,
-        group_of: Callable[[Shipment], Group] | None = None,
+        places: Places | None = None,
     ) -> None:
-        self._lane_of, self._group_of = lane_of, group_of
-        self.resize(per_lane_max, slots)
-        self._grouped: dict[DeliveryKey, Hashable] = {}
-        """The group of each shipment in flight: another by now, if providers have changed."""
-        self._in_group: dict[Hashable, int] = {}
+        self._lane_of, self._places = lane_of, places
+        self._waiting = Waiting()
         self._in_flight_of: dict[str, int] = {}
-        self._waiting: dict[Hashable, deque[Held]] = {}
         self._in_flight: dict[Hashable, int] = {}
-        self._tenants: dict[str, int] = {}
         self._throttled: dict[Hashable, Throttle] = {}
+        self.resize(per_lane_max, slots)
 
     def resize(self, per_lane_max: int, slots: int) -> None:
-        """How many sends may be in flight from now on: of a lane while others wait, and in all."""
+        """How many sends may be in flight from now on: of a lane while others wait, and in all. Providers may have changed."""
         self._per_lane_max = per_lane_max
         self._alone_max = max(per_lane_max, slots // 2)
         self._per_tenant_max = slots - slots // 4
+        for held in self._waiting.clear() if self._places is not None else ():
+            self.add(held)
 
     def __len__(self) -> int:
-        return sum(self._tenants.values())
+        return len(self._waiting)
 
     def count(self, tenant: str) -> int:
         """The number of a tenant's waiting shipments."""
-        return self._tenants.get(tenant, 0)
+        return self._waiting.count(tenant)
 
     def keys(self) -> Iterator[DeliveryKey]:
         """The keys of all waiting deliveries."""
-        return (held.shipment.key for lane in self._waiting.values() for held in lane)
+        return self._waiting.keys()
 
     def add(self, held: Held) -> None:
         """Add a shipment at the end of its lane, or at the beginning for high priority."""
-        waiting = self._waiting.setdefault(self._lane_of(held.shipment), deque())
-        waiting.appendleft(held) if held.shipment.priority is Priority.HIGH else waiting.append(held)
-        self._change(held.shipment.tenant, 1)
+        group = () if self._places is None else self._places.find_group(held.shipment)
+        self._waiting.add(group, self._lane_of(held.shipment), held)
 
     def take(self) -> Held | None:
-        """The next shipment that may start. It keeps its slot until `end`, and its lane goes to the end of the line."""
-        all_lanes_max = self._alone_max if len(self._waiting) == 1 else self._per_lane_max
-        for lane, waiting in self._waiting.items():
-            throttle = self._throttled.get(lane)
-            lane_max = all_lanes_max if throttle is None else min(all_lanes_max, throttle.sends_max)
-            is_tenant_full = self._in_flight_of.get(waiting[0].shipment.tenant, 0) >= self._per_tenant_max
-            if is_tenant_full or self._in_flight.get(lane, 0) >= lane_max or self._is_group_full(waiting[0].shipment):
-                continue
-            held = waiting.popleft()
-            del self._waiting[lane]
-            if waiting:
-                self._waiting[lane] = waiting
-            self._change(held.shipment.tenant, -1)
-            self._begin(held.shipment)
-            return held
-        return None
+        """The next shipment that may start. It keeps its slot until `end`."""
+        place = self._find_next()
+        if place is None:
+            return None
+        held = self._waiting.take(*place)
+        self._begin(held.shipment)
+        return held
 
     def end(self, shipment: Shipment) -> None:
         """A send has ended: its slot is free."""
@@ -110,10 +105,8 @@ class Lanes:
         self._in_flight_of[shipment.tenant] -= 1
         if not self._in_flight_of[shipment.tenant]:
             del self._in_flight_of[shipment.tenant]
-        if (group := self._grouped.pop(shipment.key, None)) is not None:
-            self._in_group[group] -= 1
-            if not self._in_group[group]:
-                del self._in_group[group]
+        if self._places is not None:
+            self._places.release(shipment)
 
     def throttle(self, shipment: Shipment, until_ms: int) -> list[Held]:
         """The lane of a shipment rests until then. Returns its waiting shipments, which the store makes due at that time."""
@@ -122,10 +115,7 @@ class Lanes:
         self._throttled[lane] = Throttle(max(until_ms, 0 if before is None else before.until_ms))
         if len(self._throttled) > THROTTLED_MAX:  # the oldest: it is asked again, and may ask to wait again
             del self._throttled[next(iter(self._throttled))]
-        waiting = list(self._waiting.pop(lane, ()))
-        for held in waiting:
-            self._change(held.shipment.tenant, -1)
-        return waiting
+        return self._waiting.remove_lane(lane)
 
     def rests_until(self, shipment: Shipment, now_ms: int) -> int:
         """When the lane of a shipment may send again; 0: now."""
@@ -145,23 +135,29 @@ class Lanes:
     def clear(self) -> None:
         """Drop all waiting shipments; the store makes them due when their leases end."""
         self._waiting.clear()
-        self._tenants.clear()
 
-    def _change(self, tenant: str, change: int) -> None:
-        self._tenants[tenant] = self._tenants.get(tenant, 0) + change
-        if not self._tenants[tenant]:
-            del self._tenants[tenant]
+    def _find_next(self) -> tuple[Group, str, Hashable] | None:
+        """Group, tenant and lane of the next shipment. It has its place at a provider."""
+        for group, tenants in self._waiting.groups.items():
+            if self._places is not None and self._places.is_full(group):
+                continue
+            for tenant, lines in tenants.items():
+                if self._places is None and self._in_flight_of.get(tenant, 0) >= self._per_tenant_max:
+                    continue
+                for lane, line in lines.items():
+                    if self._in_flight.get(lane, 0) >= self._lane_max(lane):
+                        continue
+                    if self._places is not None and not self._places.reserve(line[0].shipment):
+                        break  # the tenant's other shipments of this group would wait, too
+                    return group, tenant, lane
+        return None
+
+    def _lane_max(self, lane: Hashable) -> int:
+        most = self._alone_max if self._waiting.lanes == 1 else self._per_lane_max
+        throttle = self._throttled.get(lane)
+        return most if throttle is None else min(most, throttle.sends_max)
 
     def _begin(self, shipment: Shipment) -> None:
         lane = self._lane_of(shipment)
         self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
         self._in_flight_of[shipment.tenant] = self._in_flight_of.get(shipment.tenant, 0) + 1
-        if self._group_of is not None:
-            group = self._grouped[shipment.key] = self._group_of(shipment)[0]
-            self._in_group[group] = self._in_group.get(group, 0) + 1
-
-    def _is_group_full(self, shipment: Shipment) -> bool:
-        if self._group_of is None:
-            return False
-        group, most = self._group_of(shipment)
-        return self._in_group.get(group, 0) >= most

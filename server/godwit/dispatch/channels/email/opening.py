@@ -15,7 +15,7 @@ from ....config.dispatch_email import DispatchEmailConfig
 from ...clock import mono_ms, now_ms
 from ...codes import DispatchCode
 from ...errors import RequestRefused
-from ...fanout.lanes import Group
+from ...fanout.lanes import Places
 from ...model import ProviderState, Shipment, State
 from ...pure.verp import MakeMac, Token
 from ...stores.sqlite.manage.bounces import apply_report
@@ -44,9 +44,9 @@ class MailPart:
         read_letter: ReadLetter,
         make_mac: MakeMac,
         make_link: MakeLink | None,
-        on_open: Callable[[EmailSender, Callable[[Shipment], Group]], Callable[[int], None]],
+        on_open: Callable[[EmailSender, Places], Callable[[int], None]],
     ) -> None:
-        """`on_open` gets the channel's sender, and which shipments share providers; what it returns sets the most e-mails at once.
+        """`on_open` gets the channel's sender, and the places at the providers; what it returns sets the most e-mails at once.
 
         Raises ConfigInvalid where a file cannot be used.
         """
@@ -124,8 +124,7 @@ class MailPart:
                 self._config.bounce_domain,
                 self._read_end,
             )
-            find = self._providers.find_group
-            self._resize = self._on_open(sender, lambda shipment: find(shipment.tenant, shipment.target.sender))
+            self._resize = self._on_open(sender, self._providers)
         return self._providers
 
     def _open_bounces(self) -> BounceServer | None:

@@ -69,6 +69,8 @@ class Provider:
         self._host, _, port = settings.relay.rpartition(":")
         self._port = int(port)
         self._idle: list[tuple[aiosmtplib.SMTP, float]] = []
+        self._in_flight: dict[str, int] = {}
+        """Of each tenant."""
         self._next_ms = 0.0
         self._is_closed = False
 
@@ -86,14 +88,40 @@ class Provider:
         """How long its rate has the next e-mail wait."""
         return max(0.0, self._next_ms - self._now_ms()) if self.settings.rate_per_s else 0.0
 
-    async def take_turn(self) -> bool:
-        """Waits as the rate asks; whether it had to. The turn is taken at once, so that others wait behind it."""
+    def works(self, now_ms: int) -> bool:
+        """Whether it neither rests nor only tries whether it works."""
+        return not self.breaker.is_probing and not self.breaker.rests_until(now_ms)
+
+    def has_room(self, tenant: str, now_ms: int) -> bool:
+        """Whether another e-mail of a tenant may begin. Where tenants share a provider, none has the last quarter of it."""
+        most = self.settings.sends_max
+        share = most if len(self.settings.tenants) == 1 else most - most // 4
+        return self.breaker.has_room(now_ms) and self._in_flight.get(tenant, 0) < share
+
+    def begin(self, tenant: str) -> float:
+        """An e-mail of a tenant holds a place until `end`. Returns when its turn is, as the rate asks; 0: at once."""
+        self.breaker.begin()
+        self._in_flight[tenant] = self._in_flight.get(tenant, 0) + 1
         if not self.settings.rate_per_s:
-            return False
-        wait_ms = self.wait_ms()
+            return 0.0
+        turn_ms = self._next_ms if self.wait_ms() else 0.0
         self._next_ms = max(self._next_ms, self._now_ms()) + 1_000 / self.settings.rate_per_s
+        return turn_ms
+
+    def end(self, tenant: str) -> None:
+        """The place of a tenant's e-mail is free."""
+        self.breaker.end()
+        self._in_flight[tenant] -= 1
+        if not self._in_flight[tenant]:
+            del self._in_flight[tenant]
+
+    async def wait_turn(self, turn_ms: float) -> bool:
+        """Wait for a turn; whether it was necessary."""
+        wait_ms = turn_ms - self._now_ms() if turn_ms else 0.0
+        if wait_ms <= 0:
+            return False
         await asyncio.sleep(wait_ms / 1_000)
-        return wait_ms > 0
+        return True
 
     async def take_relay(self) -> aiosmtplib.SMTP:
         """A connection that is ready for a message: one that was kept, if it still answers, or a new one."""

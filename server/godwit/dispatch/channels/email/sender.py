@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,8 +30,6 @@ from .providers import Providers
 
 INLINE_BYTES_MAX = 65_536
 """An e-mail of this size is signed in less time than another thread takes to get the interpreter's lock."""
-TURN_MS_MAX = 1_000
-"""How long an e-mail waits for its turn at a provider; one that would wait longer comes again later."""
 ReadEnd = Callable[[Shipment], Awaitable[tuple[State, str] | None]]
 """How a delivery ended that waited for its provider, and why; None: it goes out."""
 
@@ -79,28 +77,31 @@ class EmailSender:
         sender = read_sender(letter) or self._providers.find_sender(shipment.tenant)
         failed: dict[str, Outcome] = {}
         # a provider that fails before it has the message is no reason to wait: the next one gets it
-        while True:
-            provider, has_waited = await self._choose(shipment.tenant, sender, failed)
-            if provider is None:
-                break
-            if (wait_ms := provider.wait_ms()) > TURN_MS_MAX:
-                return self._put_off(shipment, f"the rate of provider {provider.name}", int(wait_ms))
-            provider.breaker.begin()
+        while place := self._providers.take(shipment, sender, failed):
+            provider = place.provider
             try:
-                if (await provider.take_turn() or has_waited) and (end := await self._find_end(shipment)):
+                if await provider.wait_turn(place.turn_ms) and (end := await self._find_end(shipment)):
                     return end
                 outcome, is_over = await self._send_over(provider, shipment, letter, sender)
             finally:
-                self._providers.end(provider)
+                self._providers.end(place)
             if is_over:
                 return outcome
             failed[provider.name] = outcome
+        return self._wait(shipment, sender, failed)
+
+    def _wait(self, shipment: Shipment, sender: str, failed: dict[str, Outcome]) -> Outcome:
+        """No provider has a place for an e-mail now. It does not wait here, where it would hold a slot of others."""
+        tenant = shipment.tenant
+        reason, wait_ms = self._providers.explain(tenant, sender, failed)
+        if reason:
+            return self._put_off(shipment, reason, wait_ms)
         if failed:
             return next(reversed(failed.values()))
-        if not self._providers.may_send(shipment.tenant, sender):
+        if not self._providers.may_send(tenant, sender):
             return self._tell(shipment, Result.TEMPORARY, f"no provider sends from {domain_of_address(sender)!r}")
-        rest_ms = self._providers.rest_ms(shipment.tenant, sender)
-        if self._providers.is_refused(shipment.tenant, sender):
+        rest_ms = self._providers.rest_ms(tenant, sender)
+        if self._providers.is_refused(tenant, sender):
             return self._put_off(shipment, "every provider refuses the login", rest_ms, Result.ACCOUNT)
         return self._put_off(shipment, "every provider rests", rest_ms)
 
@@ -108,16 +109,6 @@ class EmailSender:
         """Not an attempt, and nothing that the receiver's host asked for."""
         waiting = make_waiting(shipment, result, detail, self._now_ms(), random.random(), after_ms)
         return replace(waiting, spares_host=True)
-
-    async def _choose(self, tenant: str, sender: str, failed: Collection[str]) -> tuple[Provider | None, bool]:
-        """Waits while providers are only full; whether it did. None: all rest, have failed, or are not there."""
-        has_waited = False
-        while True:
-            provider = self._providers.choose(tenant, sender, failed)
-            if provider or not self._providers.is_full(tenant, sender, failed):
-                return provider, has_waited
-            await self._providers.wait_for_room()
-            has_waited = True
 
     async def _find_end(self, shipment: Shipment) -> Outcome | None:
         """What became of a delivery while it waited here: cancelled, expired, or its address deleted. None: it goes out."""
