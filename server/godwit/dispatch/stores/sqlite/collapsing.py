@@ -62,11 +62,7 @@ def retake_value(connection: sqlite3.Connection, key: DeliveryKey, value: str) -
     if row == (digest_value(key.channel, value),):
         return True
     release_value(connection, key)
-    adopted = connection.execute(  # of an earlier version, which did not say whose it is
-        "UPDATE sent_value SET rid = ?, aid = ? WHERE nid = ? AND channel = ? AND value = ? AND rid = 0",
-        (key.rid, key.aid, key.nid, key.channel, digest_value(key.channel, value)),
-    )
-    return adopted.rowcount == 1 or take_value(connection, key, value) or _take_left(connection, key, value)
+    return take_value(connection, key, value) or _take_left(connection, key, value)
 
 
 def _take_left(connection: sqlite3.Connection, key: DeliveryKey, value: str) -> bool:

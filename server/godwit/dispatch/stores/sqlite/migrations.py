@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from .deciding import digest_value
+
 OLDEST = 5
 MIGRATIONS: dict[int, str] = {
     5: """
@@ -57,16 +59,35 @@ CREATE TABLE provider (
   pid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, password TEXT NOT NULL, dkim_key TEXT NOT NULL
 ) STRICT;
 """,
-    # Earlier rows do not say whose they are (0): the first delivery that waited and goes out adopts its own.
+    # Earlier rows do not say whose they are: that of the delivery with most attempts whose address has the value now. If a row
+    # stays nobody's (0), addresses have changed since: what was not tried then may have been sent by another delivery.
     14: """
 CREATE TABLE sent_value_15 (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, rid INTEGER NOT NULL, aid INTEGER NOT NULL,
   PRIMARY KEY (nid, channel, value)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO sent_value_15 SELECT nid, channel, value, 0, 0 FROM sent_value;
+CREATE TEMP TABLE sent_to AS
+  SELECT nid, delivery.channel AS channel, digest_value(delivery.channel, address.value) AS value, delivery.rid AS rid, aid, attempt
+  FROM delivery JOIN address USING (aid)
+  WHERE delivery.state <> 11 AND nid IN (SELECT nid FROM sent_value);
+CREATE INDEX temp.sent_to_value ON sent_to (nid, channel, value);
+UPDATE sent_value_15 SET (rid, aid) = (
+  SELECT rid, aid FROM temp.sent_to AS found
+  WHERE found.nid = sent_value_15.nid AND found.channel = sent_value_15.channel AND found.value = sent_value_15.value
+  ORDER BY attempt DESC, rid LIMIT 1
+) WHERE EXISTS (
+  SELECT 1 FROM temp.sent_to AS found
+  WHERE found.nid = sent_value_15.nid AND found.channel = sent_value_15.channel AND found.value = sent_value_15.value
+);
+DROP TABLE temp.sent_to;
 DROP TABLE sent_value;
 ALTER TABLE sent_value_15 RENAME TO sent_value;
 CREATE INDEX sent_value_owner ON sent_value (nid, rid, aid);
+UPDATE delivery SET doubt = 1 WHERE state IN (1, 2) AND attempt = 0 AND EXISTS (
+  SELECT 1 FROM sent_value AS own
+  WHERE own.nid = delivery.nid AND own.rid = delivery.rid AND own.aid = delivery.aid AND own.channel = delivery.channel
+) AND EXISTS (SELECT 1 FROM sent_value AS other WHERE other.nid = delivery.nid AND other.rid = 0 AND other.channel = delivery.channel);
 """,
 }
 VERSION = OLDEST + len(MIGRATIONS)
@@ -74,5 +95,6 @@ VERSION = OLDEST + len(MIGRATIONS)
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Convert a file of an earlier version to the current one, step by step."""
+    connection.create_function("digest_value", 2, digest_value, deterministic=True)
     for step in range(version, VERSION):
         connection.executescript(f"BEGIN; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;")
