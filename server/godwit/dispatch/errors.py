@@ -30,5 +30,9 @@ class StoreFailed(DispatchError):
     """The store refused a unit of work; nothing of it was stored."""
 
 
+class NotSent(DispatchError):
+    """A delivery could not be prepared, and nothing of it left: it is tried again, and is not in doubt."""
+
+
 class DispatchDatabaseInvalid(DispatchError):
     """The database file cannot be used."""

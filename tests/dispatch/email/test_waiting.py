@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
@@ -140,6 +142,27 @@ async def test_what_ends_while_it_waits_for_its_turn_is_not_sent(
                 pass
             assert row["state"] == state
         assert len(relay.taken) == 6
+
+
+@pytest.mark.parametrize("read", ["find_end", "read_letter"])
+async def test_what_could_not_be_read_before_it_was_sent_is_not_in_doubt(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    def fail(*given: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    where = {"find_end": "godwit.dispatch.channels.email.opening", "read_letter": "godwit.dispatch.roles"}
+    async with asyncio.timeout(DEADLINE_S), listening(Relay()) as relay, running(tmp_path, FAST) as both:
+        await both.api("PUT", "/v1/providers/only", make_body(relay, rate_per_s=2))
+        await put_ann(both, 1)
+        monkeypatch.setattr(f"{where[read]}.{read}", fail)
+        await both.api("PUT", "/v1/notifications/n1", {**HI, "to": {"receivers": ["ann", "r0"]}})  # one has to wait
+        rows: list[dict[str, Any]] = []
+        while not (waiting := [row for row in rows if row["state"] == "deferred"]):
+            rows = await list_mails(both, "n1")
+        row = waiting[0]
+        assert (row["attempt"], row["reason"], row["possible_duplicate"]) == (0, "temporary", False)
+        assert "disk I/O error" in row["ref"]
 
 
 async def test_a_refused_login_keeps_the_mail_until_it_is_corrected(tmp_path: Path, runtime: Path) -> None:

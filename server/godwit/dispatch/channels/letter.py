@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..errors import NotSent, RequestRefused
 from ..model import Shipment
 
 REMEMBERED_MAX = 1_000
@@ -43,7 +45,8 @@ class Letters:
         target = shipment.target
         wanted = shipment.key.nid, target.locale, target.rid if target.is_personal else 0
         known = self._remembered.get(wanted)
-        letter = known or await self._read(*wanted)
+        with preparing():
+            letter = known or await self._read(*wanted)
         if letter is not None:
             is_known = wanted in self._remembered  # perhaps since another shipment read it
             self._remembered[wanted] = letter
@@ -54,6 +57,17 @@ class Letters:
             ):
                 self.remembered_bytes -= _count_bytes(self._remembered.popitem(last=False)[1])
         return letter
+
+
+@contextmanager
+def preparing() -> Iterator[None]:
+    """Raises NotSent for an error that says nothing about the content, such as that of a failing disk."""
+    try:
+        yield
+    except (RequestRefused, ValueError):
+        raise
+    except Exception as error:
+        raise NotSent(f"{type(error).__name__}: {error!s:.200}") from error
 
 
 def _count_bytes(letter: Letter) -> int:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
+from ..errors import NotSent
 from ..model import DeliveryKey, Job, Outcome, Page, Priority, PutOff, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
 from .lanes import Lanes, Places
@@ -226,10 +227,19 @@ class Dispatcher:
         self.stirred.set()
 
     async def _try_send(self, shipment: Shipment) -> list[Outcome]:
-        """Call the sender. If it raises, which it must not, the result is unknown, and is retried after a lease."""
+        """Call the sender. If it raises anything but NotSent, which it must not, the result is unknown. Both are retried after
+        a lease.
+        """
+        key, attempt = shipment.key, shipment.attempt
         try:
             return list(await self._sender.send([shipment]))
+        except NotSent as error:
+            retry_at_ms = self._clocks.now_ms() + self._pace.lease_ms
+            reason = str(Result.TEMPORARY)
+            return [
+                Outcome(key, attempt, State.DEFERRED, reason, str(error), retry_at_ms, spares_host=True, throttle_ms=1)
+            ]
         except Exception as error:
             retry_at_ms = self._clocks.now_ms() + self._pace.lease_ms
             detail = f"{type(error).__name__}: {error!s:.200}"
-            return [Outcome(shipment.key, shipment.attempt, State.DEFERRED, str(Result.DOUBT), detail, retry_at_ms)]
+            return [Outcome(key, attempt, State.DEFERRED, str(Result.DOUBT), detail, retry_at_ms)]

@@ -57,7 +57,7 @@ class Sender(Protocol):
     """Sends the shipments of a channel."""
 
     async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
-        """Sends; returns the result of each. Never raises: an unclear result is returned as unknown."""
+        """Sends; returns the result of each. Raises only NotSent: an unclear result is returned as unknown."""
 
 
 class InboxStore(Protocol):

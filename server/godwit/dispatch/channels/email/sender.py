@@ -20,7 +20,7 @@ from ...model import Outcome, Result, Shipment, State
 from ...pure.sandbox import read_result
 from ...pure.verp import BOUNCE, COMPLAINT, MakeMac, make_token
 from ...stores.sqlite.manage.providers import CONFIGURED
-from ..letter import Letter, Letters, ReadLetter
+from ..letter import Letter, Letters, ReadLetter, preparing
 from ..outcomes import make_outcome, make_waiting
 from .classes import GREYLIST_MS, SLOW_MS, classify, hide_addresses
 from .dkim import read_dkim_key, sign
@@ -63,7 +63,7 @@ class EmailSender:
         self._providers.close()
 
     async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
-        """Raises nothing but cancellation."""
+        """Raises NotSent and cancellation."""
         return [await self._send(shipment) for shipment in batch]
 
     async def _send(self, shipment: Shipment) -> Outcome:
@@ -112,7 +112,8 @@ class EmailSender:
 
     async def _find_end(self, shipment: Shipment) -> Outcome | None:
         """What became of a delivery while it waited here: cancelled, expired, or its address deleted. None: it goes out."""
-        end = await self._read_end(shipment)
+        with preparing():
+            end = await self._read_end(shipment)
         if end is None:
             return None
         due_ms = self._now_ms() if end[0] is State.DEFERRED else None
@@ -130,7 +131,8 @@ class EmailSender:
         try:
             if self._make_link is not None and not letter.is_required and not is_copy:
                 link = self._make_link(shipment, letter.category)
-            message = await self._make(provider, shipment, letter, sender, link, quoted)
+            with preparing():
+                message = await self._make(provider, shipment, letter, sender, link, quoted)
         except ValueError as error:
             return self._tell(shipment, Result.CONTENT, f"{error!s:.200}"), True
         envelope = f"{BOUNCE}{bounce}@{self._bounce_domain}" if bounce else sender

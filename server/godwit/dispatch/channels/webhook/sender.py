@@ -13,7 +13,7 @@ from yarl import URL
 from ...errors import RenderInterrupted, RequestRefused
 from ...model import Outcome, Result, Shipment
 from ...pure.sandbox import read_result
-from ..letter import Letter, Letters, ReadLetter
+from ..letter import Letter, Letters, ReadLetter, preparing
 from ..outcomes import make_outcome
 from .custom import make_preset
 from .envelope import SignBytes, make_body, make_headers
@@ -44,7 +44,7 @@ class WebhookSender:
         await self._poster.close()
 
     async def send(self, batch: Sequence[Shipment]) -> Sequence[Outcome]:
-        """Send one webhook. Raises only cancellation."""
+        """Send one webhook. Raises NotSent and cancellation."""
         return [await self._send(shipment) for shipment in batch]
 
     async def _send(self, shipment: Shipment) -> Outcome:
@@ -71,7 +71,8 @@ class WebhookSender:
         else:
             names = {"notification": letter.notification, "receiver": shipment.target.receiver, "content": content}
             try:
-                body = (await self._render(form["body"], names)).encode()
+                with preparing():
+                    body = (await self._render(form["body"], names)).encode()
                 msgspec.json.decode(body)
             except (RequestRefused, msgspec.DecodeError) as error:
                 # An interruption may be a busy machine's; a text that is interrupted twice is its own.
