@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from godwit.client import Client, Message, Published
 from godwit.dispatch.channels.inbox.announcer import HEADS_AT_ONCE, HEADS_IN_FLIGHT_MAX, Announcer
-from godwit.dispatch.model import Head
+from godwit.dispatch.model import Head, InboxItem
 from godwit.dispatch.pure.subjects import head_subject, inbox_subject
 from godwit.dispatch.tokens import SigningKey
 from tests.dispatch.conftest import Running
@@ -100,5 +100,55 @@ async def test_that_nobody_is_connected_is_known_too(dispatch: Running, tmp_path
         task = asyncio.create_task(announcer.run())
         await is_complete.wait()
         assert announcer.list_connected("default") == []
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_head_of_a_new_item_does_not_wait_for_those_of_a_restart(
+    dispatch: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch of heads is held until the test lets it go; the receiver of the item is among the last to get its first head."""
+    signing = SigningKey(tmp_path / "dispatch" / "token.key")
+    names = [f"user:{number}" for number in range(CONNECTED)]
+    publish, published, may_go = Client.publish, list[str](), asyncio.Semaphore(HEADS_IN_FLIGHT_MAX)
+    is_complete, has_item, changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def wait_until(is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            changed.clear()
+            await changed.wait()
+
+    async def publish_held(client: Client, subject: str, content: object, **more: Any) -> Published:
+        if subject.endswith("/head"):
+            await may_go.acquire()
+            published.append(subject)
+            changed.set()
+        else:
+            has_item.set()
+        return await publish(client, subject, content, **more)
+
+    async def read_all(owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
+        return {owner: Head(1, 7, 2, 1) for owner in owners}
+
+    monkeypatch.setattr(Client, "publish", publish_held)
+    announcer = Announcer(
+        dispatch.node_url, signing.sign_service, read_all, on_complete=lambda told: is_complete.set() if told else None
+    )
+    async with asyncio.timeout(DEADLINE_S), Client(dispatch.node_url, token=signing.sign_service) as client:
+        held = [client.subscribe(head_subject("shop", name)) for name in names]
+        for subscription in held:
+            await subscription.joined()
+        task = asyncio.create_task(announcer.run())
+        await is_complete.wait()
+        await wait_until(lambda: len(published) >= HEADS_IN_FLIGHT_MAX)
+        last = next(name for name in reversed(names) if head_subject("shop", name) not in published)
+        announcer.announce([InboxItem("shop", last, 8, Head(1, 8, 3, 2), "n", 0, 0, b"{}", 8)])
+        await has_item.wait()
+        for _ in range(CONNECTED + 1):
+            may_go.release()
+        await wait_until(lambda: head_subject("shop", last) in published)
+        assert len(published) <= 4 * HEADS_IN_FLIGHT_MAX
+        await wait_until(lambda: len(published) >= CONNECTED)
+        assert set(published) == {head_subject("shop", name) for name in names}
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

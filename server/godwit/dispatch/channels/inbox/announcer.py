@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -52,6 +53,9 @@ class Announcer:
         self._url, self._token, self._read_heads = url, token, read_heads
         self._items: deque[InboxItem] = deque()
         self._heads: dict[Owner, None] = {}
+        """Wanted because of an item."""
+        self._returning: dict[Owner, None] = {}
+        """Wanted because a client connected, perhaps with very many others."""
         self._connected: dict[Owner, set[str]] = {}
         self._stirred, self._heads_stirred = asyncio.Event(), asyncio.Event()
         self.dropped = 0
@@ -108,7 +112,8 @@ class Announcer:
             if is_new:
                 self._on_change(owner)
             selectors.add(interest.subject)
-            self._want_head(owner)
+            self._returning[owner] = None
+            self._heads_stirred.set()
             return
         selectors.discard(interest.subject)
         if not selectors:
@@ -146,18 +151,35 @@ class Announcer:
         self._want_head((item.tenant, item.receiver))  # retained: a second tab has it at once
 
     async def _publish_heads(self, client: Client) -> None:
-        """Publish heads, one batch after the other, so that two heads of one receiver keep their order."""
+        """Publish heads, one batch after the other, so that two heads of one receiver keep their order. Those of new items do
+        not wait for those of receivers that connected, of which there may be very many after a restart.
+        """
+        returning: dict[Owner, Head] = {}
         while True:
             await self._heads_stirred.wait()
-            self._heads_stirred.clear()
-            owners, self._heads = list(self._heads), {}
-            for begin in range(0, len(owners), HEADS_AT_ONCE):
-                heads = await self._read_heads(owners[begin : begin + HEADS_AT_ONCE])
-                rows = list(heads.items())
-                for first in range(0, len(rows), HEADS_IN_FLIGHT_MAX):
-                    some = rows[first : first + HEADS_IN_FLIGHT_MAX]
-                    publishes = [_publish_head(client, owner, head) for owner, head in some]
-                    await asyncio.gather(asyncio.sleep(len(some) / HEADS_PER_S_MAX), *publishes)
+            live = _take_some(self._heads, HEADS_IN_FLIGHT_MAX)
+            for owner in live:
+                returning.pop(owner, None)  # read earlier
+            if live:
+                await self._publish_batch(client, await self._read_heads(live))
+            if not returning and self._returning:
+                returning = dict(await self._read_heads(_take_some(self._returning, HEADS_AT_ONCE)))
+            some = {owner: returning.pop(owner) for owner in list(islice(returning, HEADS_IN_FLIGHT_MAX))}
+            if some:
+                await asyncio.gather(asyncio.sleep(len(some) / HEADS_PER_S_MAX), self._publish_batch(client, some))
+            if not (self._heads or self._returning or returning):
+                self._heads_stirred.clear()
+
+    async def _publish_batch(self, client: Client, heads: Mapping[Owner, Head]) -> None:
+        await asyncio.gather(*(_publish_head(client, owner, head) for owner, head in heads.items()))
+
+
+def _take_some(waiting: dict[Owner, None], most: int) -> list[Owner]:
+    """Remove and return those that wait longest."""
+    taken = list(islice(waiting, most))
+    for owner in taken:
+        del waiting[owner]
+    return taken
 
 
 async def _publish_head(client: Client, owner: Owner, head: Head) -> None:
