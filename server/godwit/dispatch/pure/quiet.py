@@ -35,30 +35,49 @@ def find_zone(name: str) -> tzinfo | None:
         return None
 
 
-def local_ms(wall: datetime, zone: tzinfo) -> int:
-    """When a wall-clock time occurs in a zone, in Unix milliseconds."""
+def local_ms(wall: datetime, zone: tzinfo, *, is_first: bool = False) -> int:
+    """When a wall-clock time occurs in a zone, in Unix milliseconds; with `is_first` the earlier of two."""
     earlier, later = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     is_skipped = later.utcoffset() != earlier.utcoffset() and _returns(earlier, zone) != wall
-    chosen = _after_gap(earlier, zone) if is_skipped else later
+    chosen = _after_gap(earlier, zone) if is_skipped else earlier if is_first else later
     return int(chosen.timestamp()) * 1_000
 
 
 def quiet_until_ms(now_ms: int, zone: tzinfo, start: str, end: str, stagger: int) -> int | None:
     """The end of the quiet hours that contain `now_ms`, up to `STAGGER_MS` later by `stagger`; None outside of quiet hours."""
     local = datetime.fromtimestamp(now_ms / 1_000, zone)
-    starts, ends, clock = time.fromisoformat(start), time.fromisoformat(end), local.time()
-    if starts <= ends:
-        if not starts <= clock < ends:
-            return None
-        day = local.date()
-    elif clock >= starts:
-        day = local.date() + timedelta(days=1)
-    elif clock < ends:
-        day = local.date()
+    starts, ends = time.fromisoformat(start), time.fromisoformat(end)
+    if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():  # an hour that occurs twice
+        end_ms = _find_end(now_ms, local, zone, starts, ends)
     else:
-        return None
-    end_ms = local_ms(datetime.combine(day, ends), zone)
-    return max(end_ms, now_ms + 1) + stagger % STAGGER_MS
+        end_ms = _read_end(local, zone, starts, ends)
+    return None if end_ms is None else max(end_ms, now_ms + 1) + stagger % STAGGER_MS
+
+
+def _read_end(local: datetime, zone: tzinfo, starts: time, ends: time) -> int | None:
+    """The end of the quiet hours that contain a wall-clock time which occurs once."""
+    clock, day = local.time(), local.date()
+    if starts <= ends:
+        is_quiet = starts <= clock < ends
+    else:
+        is_quiet = clock >= starts or clock < ends
+        day += timedelta(days=int(clock >= starts))
+    return local_ms(datetime.combine(day, ends), zone) if is_quiet else None
+
+
+def _find_end(now_ms: int, local: datetime, zone: tzinfo, starts: time, ends: time) -> int | None:
+    """The same by comparing moments: quiet hours last from the first time that the clock shows their start to the last time
+    that it shows their end, and the clock alone does not say which time it is.
+    """
+    found = None
+    for days in (-1, 0) if starts != ends else ():
+        day = local.date() + timedelta(days=days)
+        begin_ms = local_ms(datetime.combine(day, starts), zone, is_first=True)
+        last_day = day + timedelta(days=int(starts > ends))
+        end_ms = local_ms(datetime.combine(last_day, ends), zone)
+        if begin_ms <= now_ms < end_ms:
+            found = end_ms
+    return found
 
 
 def _returns(aware: datetime, zone: tzinfo) -> datetime:
