@@ -15,7 +15,7 @@ from godwit.dispatch.fanout.waiting import Held
 from godwit.dispatch.model import DeliveryKey, Options, Priority, Profile, Shipment, State, Target
 from godwit.dispatch.pure.policy import decide
 from godwit.dispatch.pure.quiet import STAGGER_MS, find_zone, local_ms, quiet_until_ms
-from tests.dispatch.conftest import Running, running
+from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_webhook import LOOPBACK, endpoint
 
@@ -120,6 +120,20 @@ async def test_a_time_is_waited_for_also_through_a_restart_and_a_wrong_one_is_re
             told = await wait_for(both, "n1")
             assert told["counts"] == {"inbox": {"sent": 1}} and datetime.now(UTC) >= soon
             assert (await both.api("PUT", "/v1/notifications/n1", {**ANN, "send_at": soon.isoformat()}))[1]["repeat"]
+
+
+async def test_a_local_time_that_has_passed_is_still_a_repeat(
+    tmp_path: Path, runtime: Path, wall_clock: WallClock
+) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        await both.api("PUT", "/v1/receivers/ann", {})
+        local = datetime.now(UTC).replace(tzinfo=None, microsecond=0).isoformat()
+        note = {**ANN, "send_at": {"local": local}}
+        assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == 202
+        wall_clock.move(2 * 86_400)
+        assert (await both.api("PUT", "/v1/notifications/n1", note))[1]["repeat"]
+        _, told = await both.api("POST", "/v1/notifications/batch", [{**note, "id": "n1"}, {**note, "id": "n2"}])
+        assert told["results"][0]["repeat"] and told["results"][1]["code"] == 4322
 
 
 async def test_a_local_time_comes_in_each_zone_at_its_own_moment(tmp_path: Path, runtime: Path) -> None:

@@ -51,6 +51,9 @@ async def test_each_receiver_gets_the_locale_and_the_version_that_was_named(tmp_
         await both.api("PUT", "/v1/notifications/n1", note)
         await wait_for(both, "n1")
         await both.api("DELETE", "/v1/templates/welcome")
+        assert (await both.api("PUT", "/v1/notifications/n1", note))[1]["repeat"], "it was accepted with the template"
+        status, told = await both.api("PUT", "/v1/notifications/n1", {**note, "priority": "high"})
+        assert (status, told["code"]) == (422, 4326)
         for name, title in (("ann", "Hola Ann"), ("bob", "Hi Ann")):
             _, told = await both.api("GET", "/v1/inbox", key=await both.make_token(name))
             assert told["items"][0]["content"] == {"title": title, "data": {"name": "Ann"}}

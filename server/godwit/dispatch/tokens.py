@@ -124,7 +124,7 @@ class SigningKey:
             claims: dict[str, Any] = jwt.decode(
                 token, self._key.public_key(), ["EdDSA"], issuer=DISPATCH_ISSUER, options={"require": ["exp", "sub"]}
             )
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, ValueError) as error:  # ValueError: a header with bytes that are not UTF-8
             raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID) from error
         tenant, receiver = claims.get("godwit_tenant"), claims.get("godwit_receiver")
         if not isinstance(tenant, str) or not isinstance(receiver, str):

@@ -8,8 +8,6 @@ from pathlib import Path
 HERE = Path(__file__).parents[1]
 UNIT = Path(__file__).parents[2] / "unit" / "dispatch"
 APPLIES = {*range(1, 22), 23, *range(25, 29), 31, 34, *range(37, 42), *range(45, 55)}
-NOT_BUILT = {21}
-"""`mj-include`: there is no MJML."""
 TESTS: dict[int, tuple[Path, str]] = {
     1: (HERE / "test_tenants.py", "test_a_hostile_request_gets_a_code"),
     2: (UNIT / "test_api.py", "test_a_body_that_is_not_valid_is_refused"),
@@ -31,6 +29,7 @@ TESTS: dict[int, tuple[Path, str]] = {
     18: (UNIT / "test_content.py", "test_every_locale_is_rendered_and_html_is_escaped"),
     19: (UNIT / "test_content.py", "test_a_bomb_is_refused_and_the_next_template_renders"),
     20: (UNIT / "test_content.py", "test_a_variable_that_is_not_there_and_a_text_that_is_not_liquid"),
+    21: (HERE / "content/test_mjml.py", "test_mjml_that_includes_or_is_not_valid_is_refused"),
     23: (HERE / "hostile/test_stores_and_time.py", "test_23_"),
     25: (HERE / "test_webhook.py", "test_an_address_that_may_not_be_reached_is_refused_at_registration"),
     26: (HERE / "test_webhook.py", "test_a_redirect_is_not_followed"),
@@ -57,6 +56,6 @@ TESTS: dict[int, tuple[Path, str]] = {
 
 
 def test_every_number_has_a_test() -> None:
-    assert set(TESTS) == APPLIES - NOT_BUILT
+    assert set(TESTS) == APPLIES
     for number, (file, name) in TESTS.items():
         assert re.search(rf"^(async )?def {name}", file.read_text("utf-8"), re.MULTILINE), number

@@ -27,7 +27,7 @@ def answer(value: object, status: int = 200) -> web.Response:
 
 
 def show_problem(refused: RequestRefused) -> dict[str, Any]:
-    """A refusal as the body of a problem+json answer."""
+    """A refusal as the body of a problem+json answer. `accepted` is null if it is not known."""
     facts = DISPATCH_CODES[refused.code]
     body: dict[str, Any] = {
         "title": facts.name,
@@ -35,7 +35,7 @@ def show_problem(refused: RequestRefused) -> dict[str, Any]:
         "detail": refused.detail,
         "code": int(refused.code),
         "retry": facts.retry,
-        "accepted": False,
+        "accepted": None if refused.code is DispatchCode.REQUEST_FAILED else False,
     }
     return {**body, "pointer": refused.pointer} if refused.pointer else body
 
@@ -61,6 +61,10 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return refuse(DispatchCode.STORE_FAILING)
     except web.HTTPRequestEntityTooLarge:
         return refuse(DispatchCode.REQUEST_TOO_BIG)
+    except web.RequestPayloadError:
+        encoding = request.headers.get("Content-Encoding", "")
+        given = f": it does not decode as {encoding[:40]!r}, which Content-Encoding names" if encoding else ""
+        return refuse(DispatchCode.REQUEST_INVALID, f"the body cannot be read{given}")
     except web.HTTPMethodNotAllowed:
         return refuse(DispatchCode.VERB_FORBIDDEN)
     except web.HTTPNotFound:

@@ -355,7 +355,7 @@ def _refuse_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_take_pairs, parse_constant=_refuse_constant)
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 """Created once, because json.loads and json.dumps would create one for each body."""
 
 

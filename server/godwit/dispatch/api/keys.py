@@ -42,7 +42,7 @@ def make_key(*, is_test: bool = False) -> str:
 
 def digest_key(key: str) -> bytes:
     """The digest of a key, which is stored."""
-    return hashlib.sha256(key.encode()).digest()
+    return hashlib.sha256(key.encode(errors="surrogateescape")).digest()  # a header may have bytes that are not UTF-8
 
 
 class KeyRing:

@@ -21,7 +21,7 @@ from ..content.personal import Form, render_people
 from ..content.renderer import Renderer
 from ..errors import RequestRefused
 from ..model import Person, State
-from ..stores.sqlite.accept import Accepted, Draft, read_notification, show_counts
+from ..stores.sqlite.accept import Accepted, Draft, find_fingerprint, read_notification, show_counts
 from ..stores.sqlite.manage.checking import check_draft
 from ..stores.sqlite.manage.deliveries import Wanted, read_deliveries
 from ..stores.sqlite.manage.pausing import TEMPLATE
@@ -31,7 +31,7 @@ from .bodies import Channel, Name, NotificationBody, read_body, read_json, read_
 from .drafts import make_draft
 from .keys import Caller, KeyRing
 from .rates import AcceptRates
-from .requests import read_bytes, read_name, read_number
+from .requests import is_text, read_bytes, read_name, read_number
 from .templates import fill_content
 
 DELIVERIES_PAGE = 500
@@ -72,8 +72,8 @@ class NotificationApi:
         caller = await self._keys.read_request(request, "send")
         tenant = caller.tenant
         key = request.headers.get("Idempotency-Key")
-        if key is not None and not 1 <= len(key) <= self._limits.name_characters_max:
-            detail = f"Idempotency-Key must have 1 to {self._limits.name_characters_max} characters"
+        if key is not None and not (1 <= len(key) <= self._limits.name_characters_max and is_text(key)):
+            detail = f"Idempotency-Key must have 1 to {self._limits.name_characters_max} characters in UTF-8"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
         name = secrets.token_hex(12) if key is None else hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()[:32]
         return await self._accept(request, caller, name)
@@ -117,10 +117,26 @@ class NotificationApi:
         body, fingerprint = read_body(await read_bytes(request), NotificationBody)
         now_ms = time.time_ns() // 1_000_000
         await self._rates.take(caller.tenant)
-        draft = await self._make_draft(caller, name, body, fingerprint, now_ms)
+        draft = await self._try_draft(caller, name, body, fingerprint, now_ms)
+        if draft is None:
+            return answer(show_repeat(name), 202)
         shown = show_accepted(draft, await self._store.accept(draft, now_ms))
         self._wake()
         return answer(shown, 202)
+
+    async def _try_draft(
+        self, caller: Caller, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
+    ) -> Draft | None:
+        """The notification to accept; None if it was accepted before, and would be refused by now: its template was deleted,
+        its time has passed. Raises RequestRefused.
+        """
+        try:
+            return await self._make_draft(caller, name, body, fingerprint, now_ms)
+        except RequestRefused:
+            known = await self._store.reader.run(lambda connection: find_fingerprint(connection, caller.tenant, name))
+            if known != fingerprint:
+                raise
+            return None
 
     async def _make_draft(
         self, caller: Caller, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
@@ -183,13 +199,14 @@ class NotificationApi:
         self._wake()
         return answer({"results": shown}, 202)
 
-    async def _read_item(self, caller: Caller, item: bytes | dict[str, Any], now_ms: int) -> Draft:
+    async def _read_item(self, caller: Caller, item: bytes | dict[str, Any], now_ms: int) -> Draft | dict[str, Any]:
         parsed = read_json(item) if isinstance(item, bytes) else item
         name = parsed.pop("id", None) if isinstance(parsed, dict) else None
         if name is not None:
             name, _ = read_value(name, Name)
         body, fingerprint = read_value(parsed, NotificationBody)
-        return await self._make_draft(caller, name or secrets.token_hex(12), body, fingerprint, now_ms)
+        name = name or secrets.token_hex(12)
+        return await self._try_draft(caller, name, body, fingerprint, now_ms) or show_repeat(name)
 
     async def check(self, request: web.Request) -> web.Response:
         """A dry run: what would happen."""
@@ -238,6 +255,11 @@ def read_items(body: bytes, count_max: int) -> list[bytes] | list[dict[str, Any]
     return list(items)
 
 
+def show_repeat(name: str) -> dict[str, Any]:
+    """The answer for a notification that was accepted before."""
+    return {"id": name, "state": "accepted", "repeat": True}
+
+
 def show_accepted(draft: Draft, accepted: Accepted) -> dict[str, Any]:
     """The answer for an accepted notification; raises RequestRefused for a refused one."""
     if accepted.is_conflict:
@@ -250,9 +272,9 @@ def show_accepted(draft: Draft, accepted: Accepted) -> dict[str, Any]:
         raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
     if accepted.unknown and draft.is_single:
         raise RequestRefused(DispatchCode.RECEIVER_UNKNOWN, pointer="/to/receiver")
-    shown: dict[str, Any] = {"id": draft.id, "state": "accepted"}
     if accepted.is_duplicate:
-        shown["repeat"] = True
+        return show_repeat(draft.id)
+    shown: dict[str, Any] = {"id": draft.id, "state": "accepted"}
     if accepted.unknown:
         shown["unknown"] = accepted.unknown
     return shown

@@ -112,7 +112,10 @@ def make_document(routes: Iterable[AbstractRoute]) -> dict[str, Any]:
             "detail": {"type": "string"},
             "code": {"enum": [int(code) for code in DISPATCH_CODES]},
             "retry": {"type": "boolean"},
-            "accepted": {"const": False},
+            "accepted": {
+                "enum": [False, None],
+                "description": "null: it is not known; repeat the request with the same id.",
+            },
             "pointer": {"type": "string"},
         },
     }

@@ -39,6 +39,11 @@ def read_number(request: web.Request, field: str, default: int = 0) -> int:
     return int(text)
 
 
+def is_text(text: str) -> bool:
+    """Whether a header or a part of it is UTF-8; other bytes of it are lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 async def read_bytes(request: web.Request) -> bytes:
     """The whole body; raises RequestRefused if it does not arrive in time."""
     if request.content.is_eof():

@@ -82,11 +82,9 @@ class NotificationRow(NamedTuple):
 
 def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
     """Insert the notification, unless its id exists."""
-    row = connection.execute(
-        "SELECT fingerprint FROM notification WHERE tenant = ? AND id = ?", (draft.tenant, draft.id)
-    ).fetchone()
-    if row is not None:
-        return Accepted(draft.id, is_duplicate=True, is_conflict=bytes(row[0]) != draft.fingerprint)
+    known = find_fingerprint(connection, draft.tenant, draft.id)
+    if known is not None:
+        return Accepted(draft.id, is_duplicate=True, is_conflict=known != draft.fingerprint)
     if draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
         return Accepted(draft.id, is_past=True)
     options = pack_options(draft.options)
@@ -111,6 +109,14 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     nid = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     connection.executemany("INSERT INTO rendered VALUES (?, ?, ?, ?)", [(nid, *row) for row in draft.rendered])
     return Accepted(draft.id, unknown=tuple(unknown))
+
+
+def find_fingerprint(connection: sqlite3.Connection, tenant: str, name: str) -> bytes | None:
+    """The fingerprint of a notification's body; None if there is no notification of this id."""
+    row = connection.execute(
+        "SELECT fingerprint FROM notification WHERE tenant = ? AND id = ?", (tenant, name)
+    ).fetchone()
+    return None if row is None else bytes(row[0])
 
 
 INSERT = (

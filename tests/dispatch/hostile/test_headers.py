@@ -1,0 +1,61 @@
+"""Heads of requests whose bytes are not text, and bodies that are not in the encoding that their head names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from godwit.dispatch.api.answers import show_problem
+from godwit.dispatch.codes import DispatchCode
+from godwit.dispatch.errors import RequestRefused
+from tests.dispatch.conftest import Running
+from tests.dispatch.test_policies import ANN
+
+DEADLINE_S = 60
+
+
+async def ask(both: Running, method: str, path: str, headers: dict[str, bytes], body: bytes = b"") -> tuple[int, int]:
+    """Status and code of the answer to a request whose head has any bytes."""
+    host, _, port = both.url.removeprefix("http://").rpartition(":")
+    fields = {"Authorization": b"Bearer " + both.key.encode(), "Content-Length": b"%d" % len(body), **headers}
+    lines = [f"{method} {path} HTTP/1.1".encode(), b"Host: x", b"Connection: close"]
+    lines += [name.encode() + b": " + value for name, value in fields.items()]
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+    head, _, answered = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), json.loads(answered).get("code", 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "field", "value", "expected"),
+    [
+        ("POST", "/v1/notifications", "Idempotency-Key", b"\xff\xfe", (422, 4300)),
+        ("POST", "/v1/notifications", "Authorization", b"Bearer \xff", (401, 4303)),
+        ("GET", "/v1/inbox", "Authorization", b"Bearer \xff.\xff.\xff", (401, 4312)),
+        ("POST", "/v1/notifications", "X-Forwarded-For", b"\xff", (202, 0)),
+        ("POST", "/v1/notifications", "Content-Encoding", b"gzip", (422, 4300)),
+        ("POST", "/v1/receivers/import", "Content-Encoding", b"gzip", (422, 4300)),
+        ("PUT", "/v1/receivers/bob", "Content-Encoding", b"deflate", (422, 4300)),
+    ],
+)
+async def test_a_head_that_cannot_be_read_is_refused_with_a_code(
+    dispatch: Running, method: str, path: str, field: str, value: bytes, expected: tuple[int, int]
+) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        await dispatch.api("PUT", "/v1/receivers/ann", {})
+        body = b"" if method == "GET" else json.dumps(ANN).encode()
+        assert await ask(dispatch, method, path, {field: value}, body) == expected
+
+
+async def test_a_number_that_json_cannot_write_is_refused(dispatch: Running) -> None:
+    body = b'{"to": {"receiver": "ann"}, "content": {"title": "x", "data": {"a": 1e999}}}'
+    status, told = await dispatch.api("PUT", "/v1/notifications/n1", body)
+    assert (status, told["code"], told["accepted"]) == (422, 4300, False)
+
+
+def test_an_error_inside_does_not_claim_that_nothing_was_accepted() -> None:
+    assert show_problem(RequestRefused(DispatchCode.REQUEST_FAILED))["accepted"] is None
+    assert show_problem(RequestRefused(DispatchCode.REQUEST_INVALID))["accepted"] is False
