@@ -59,3 +59,9 @@ async def test_a_number_that_json_cannot_write_is_refused(dispatch: Running) -> 
 def test_an_error_inside_does_not_claim_that_nothing_was_accepted() -> None:
     assert show_problem(RequestRefused(DispatchCode.REQUEST_FAILED))["accepted"] is None
     assert show_problem(RequestRefused(DispatchCode.REQUEST_INVALID))["accepted"] is False
+
+
+async def test_the_id_of_a_batch_s_item_is_named_where_it_is_wrong(dispatch: Running) -> None:
+    await dispatch.api("PUT", "/v1/receivers/ann", {})
+    _, told = await dispatch.api("POST", "/v1/notifications/batch", [{**ANN, "id": wrong} for wrong in ("../x", 7, "")])
+    assert [(one["code"], one["pointer"]) for one in told["results"]] == [(4300, "/id")] * 3

@@ -23,7 +23,7 @@ BODY = b'{"to": {"receiver": "ann"}, "content": {"title": "hi"}}'
         (b"[" * 100_000, "JSON"),
         (b'{"content": {"data": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b"}}", "deeper"),
         (BODY[:-1] + b', "x": 1}', "unknown field"),
-        (BODY.replace(b'"ann"', b'"../ann"').replace(b"..", b"/"), "Expected"),
+        (BODY.replace(b'"ann"', b'"../ann"').replace(b"..", b"/"), "expected a name of 1 to 128"),
         (BODY.replace(b'"ann"', b'"' + b"a" * 129 + b'"'), "length"),
         (BODY[:-1] + b', "expires_s": 0}', ">= 1"),
         (BODY[:-1] + b', "expires_s": 9223372036854775808}', "expires_s|int|<="),
@@ -50,6 +50,9 @@ def test_an_invalid_field_is_named_by_a_pointer() -> None:
         (BODY[:-1] + b', "color": 1}', "field `color`: expected to, content, override, .* or metadata"),
         (BODY.replace(b'"title"', b'"titel"'), "field `titel`: expected title, body, .* or version"),
         (BODY.replace(b'"ann"', b'{"id": "ann", "name": "x"}'), "field `name`: expected .*locale.*id"),
+        (BODY[:-1] + b', "category": "a/b"}', "expected a name of 1 to 128 printable characters without a slash"),
+        (BODY[:-1] + b', "send_at": {"local": "tomorrow"}}', "expected a local time such as 2026-12-24T09:00"),
+        (BODY[:-1] + b', "override": {"email": {"headers": {"Bcc": "x"}}}}', "expected X-…, List-Id"),
     ],
 )
 def test_a_refusal_names_what_is_expected(body: bytes, expected: str) -> None:

@@ -17,12 +17,13 @@ from ..codes import DispatchCode
 from ..content.templates import Parts
 from ..errors import RequestRefused
 from ..model import Quotas
+from . import forms
 from .choices import add_choices
 
 T = TypeVar("T")
-Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^(?!\.{1,2}\Z)[^\x00-\x1f\x7f/]+\Z")]
+Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=forms.NAME)]
 Text = Annotated[str, Meta(max_length=10_000)]
-Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d\Z")]
+Clock = Annotated[str, Meta(pattern=forms.CLOCK)]
 Channel = Literal["inbox", "webhook", "email"]
 Link = Annotated[str, Meta(max_length=2_048)]
 Wait = Annotated[int, Meta(ge=1, le=604_800)]
@@ -118,29 +119,25 @@ class Policy(Struct, forbid_unknown_fields=True):
 class LocalTime(Struct, forbid_unknown_fields=True):
     """A wall-clock time in each receiver's zone."""
 
-    local: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?\Z")]
+    local: Annotated[str, Meta(pattern=forms.LOCAL_TIME)]
 
 
-HeaderName = Annotated[
-    str, Meta(pattern=r"^(?i:(?!host\Z|content-|transfer-|connection\Z|te\Z|upgrade\Z))[A-Za-z0-9-]{1,64}\Z")
-]
-HeaderValue = Annotated[str, Meta(pattern=r"^[\x20-\x7e]{0,2048}\Z")]
+HeaderName = Annotated[str, Meta(pattern=forms.HEADER_NAME)]
+HeaderValue = Annotated[str, Meta(pattern=forms.HEADER_VALUE)]
 
 
 class Attachment(Struct, forbid_unknown_fields=True):
     """A file of an e-mail; `content` is base64."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f/\\]+\Z")]
-    content: Annotated[str, Meta(max_length=1_000_000, pattern=r"^[A-Za-z0-9+/]*={0,2}\Z")]
-    type: Annotated[str, Meta(max_length=100, pattern=r"^(?!message/|multipart/)[a-z]+/[a-z0-9.+-]+\Z")] = (
-        "application/octet-stream"
-    )
+    name: Annotated[str, Meta(min_length=1, max_length=200, pattern=forms.FILE)]
+    content: Annotated[str, Meta(max_length=1_000_000, pattern=forms.BASE64)]
+    type: Annotated[str, Meta(max_length=100, pattern=forms.MEDIA_TYPE)] = "application/octet-stream"
 
 
 MailAddress = Annotated[str, Meta(min_length=3, max_length=254)]
 MailHeader = Annotated[
     str,
-    Meta(pattern=r"^(?i:X-[A-Za-z0-9-]{1,60}|List-Id|References|In-Reply-To|Importance|Precedence|Feedback-ID)\Z"),
+    Meta(pattern=forms.MAIL_HEADER),
 ]
 
 
@@ -291,9 +288,7 @@ class AddressBody(Struct, forbid_unknown_fields=True):
 class TemplateBody(Struct, forbid_unknown_fields=True):
     """A template: its parts by locale; `default` is required."""
 
-    locales: Annotated[
-        dict[Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{2,35}\Z")], Parts], Meta(min_length=1, max_length=50)
-    ]
+    locales: Annotated[dict[Annotated[str, Meta(pattern=forms.LOCALE)], Parts], Meta(min_length=1, max_length=50)]
 
 
 class PreviewBody(Struct, forbid_unknown_fields=True):

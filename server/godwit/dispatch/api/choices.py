@@ -7,11 +7,15 @@ from functools import lru_cache
 
 from msgspec import inspect
 
-_ENUM, _FIELD = "Invalid enum value", "Object contains unknown field"
+from .forms import WORDS
+
+_ENUM, _FIELD, _PATTERN = "Invalid enum value", "Object contains unknown field", "Expected `str` matching regex "
 
 
 def add_choices(what: str, kind: type, path: str) -> str:
     """The sentence of a refusal, with what is expected at a JSON pointer into a value of `kind`."""
+    if what.startswith(_PATTERN):
+        return next((f"expected {words}" for pattern, words in WORDS.items() if repr(pattern) in what), what)
     if not what.startswith((_ENUM, _FIELD)):
         return what
     found = list(_follow(_inspect(kind), path.strip("/").split("/") if path else []))

@@ -203,7 +203,7 @@ class NotificationApi:
         parsed = read_json(item) if isinstance(item, bytes) else item
         name = parsed.pop("id", None) if isinstance(parsed, dict) else None
         if name is not None:
-            name, _ = read_value(name, Name)
+            name = _read_id(name)
         body, fingerprint = read_value(parsed, NotificationBody)
         name = name or secrets.token_hex(12)
         return await self._try_draft(caller, name, body, fingerprint, now_ms) or show_repeat(name)
@@ -253,6 +253,13 @@ def read_items(body: bytes, count_max: int) -> list[bytes] | list[dict[str, Any]
     if len(items) > count_max:
         raise RequestRefused(DispatchCode.BATCH_TOO_BIG, f"expected at most {count_max:,} notifications")
     return list(items)
+
+
+def _read_id(given: Any) -> str:
+    try:
+        return read_value(given, Name)[0]
+    except RequestRefused as refused:
+        raise RequestRefused(refused.code, refused.detail, pointer="/id") from refused
 
 
 def show_repeat(name: str) -> dict[str, Any]:
