@@ -52,11 +52,24 @@ async def test_the_feed_is_complete_in_order_and_each_tenants_own(dispatch: Runn
         assert (await dispatch.api("GET", "/v1/events", key=await make_key(dispatch, "shop", "read")))[1][
             "code"
         ] == 4304
-        for wrong in ("after=x", "types=a b", "after=-1"):
+        for wrong in ("after=x", "types=a b", "after=-1", "types=delivery.fialed", "types=delivery.sending"):
             assert (await dispatch.api("GET", f"/v1/events?{wrong}"))[1]["code"] == 4300
         await dispatch.api("DELETE", "/v1/receivers/ann")
         _, told = await dispatch.api("GET", "/v1/events?detail=deliveries")
         assert '"ann"' not in json.dumps(told), "an erased receiver has no name in the feed"
+
+
+async def test_a_number_beyond_the_newest_event_passes_over_nothing(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, LOOPBACK) as both, asyncio.timeout(DEADLINE_S):
+        await send(both, "n1")
+        newest = (await both.api("GET", "/v1/events"))[1]["after"]
+        assert (await both.api("GET", "/v1/events?after=123456789"))[1]["after"] == newest
+        await both.api("PUT", "/v1/webhooks/w", {"url": "https://hooks.example.com/"})
+        status, told = await both.api("POST", "/v1/webhooks/w/replay", {"after": newest + 1})
+        assert (status, told["code"], told["pointer"]) == (422, 4300, "/after")
+        assert (await both.api("POST", "/v1/webhooks/w/replay", {"after": newest}))[0] == 202
+        status, told = await both.api("PUT", "/v1/webhooks/w", {"url": "https://x.example/", "types": ["item.opened"]})
+        assert (status, told["code"], told["pointer"]) == (422, 4300, "/types")
 
 
 async def test_event_webhooks_are_signed_in_order_and_go_on_after_a_failure(tmp_path: Path, runtime: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from godwit.dispatch.api import lines
 from godwit.dispatch.api.rates import AcceptRates
 from godwit.dispatch.errors import RequestRefused
 from godwit.dispatch.model import Options, Outcome, Quotas, State, Step
@@ -280,3 +281,19 @@ def test_jobs_that_wait_for_the_next_day_cost_the_claims_of_others_nothing() -> 
         return steps[0], steps[1]
 
     assert count_steps(3) == count_steps(3_000)
+
+
+async def test_an_import_beyond_the_quota_says_where_to_continue(
+    dispatch: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "PART_LINES", 2)
+    async with asyncio.timeout(DEADLINE_S):
+        key = await put_quotas(dispatch, receivers=3)
+        body = "\n".join(json.dumps({"id": name}) for name in ("ann", "bob", "cid", "dan", "eve")).encode()
+        status, told = await dispatch.api("POST", "/v1/receivers/import", body, key=key)
+        assert (status, told["code"]) == (429, 4330) and told["detail"].endswith("continue with after_line=2")
+        assert (await dispatch.api("GET", "/v1/receivers/bob", key=key))[0] == 200
+        await dispatch.api("PUT", "/v1/tenants/shop", {"quotas": {}})
+        status, told = await dispatch.api("POST", "/v1/receivers/import?after_line=2", body, key=key)
+        assert (status, told["lines"], told["rejected_count"]) == (200, 5, 0)
+        assert (await dispatch.api("GET", "/v1/tenants/shop"))[1]["usage"]["receivers"] == 5

@@ -67,7 +67,7 @@ async def test_a_webhook_is_signed_with_the_same_secret_after_a_new_key(tmp_path
             _, made = await both.api("PUT", "/v1/receivers/ann/addresses/a", {"channel": "webhook", "value": url})
             other = {"channel": "webhook", "value": url, "format": FORM}
             assert (await both.api("PUT", "/v1/receivers/ann/addresses/b", other))[0] == 200
-            _, hook = await both.api("PUT", "/v1/webhooks/w", {"url": url, "types": ["webhook.none"]})
+            _, hook = await both.api("PUT", "/v1/webhooks/w", {"url": url, "types": ["webhook.disabled"]})
             await both.api("POST", "/v1/webhooks/w/rotate")
             await send(both, "n1", made["secret"])
             for text in (made["secret"], hook["secret"], "the-key-of-a-service", PASSWORD):

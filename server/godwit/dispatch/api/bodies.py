@@ -17,7 +17,7 @@ from ..codes import DispatchCode
 from ..content.templates import Parts
 from ..errors import RequestRefused
 from ..model import Quotas
-from . import forms
+from ..pure import text_forms as forms
 from .choices import add_choices
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec import inspect
 
-from .forms import WORDS
+from ..pure.text_forms import WORDS
 
 _ENUM, _FIELD, _PATTERN = "Invalid enum value", "Object contains unknown field", "Expected `str` matching regex "
 

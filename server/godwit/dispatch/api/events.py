@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +14,9 @@ from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..feed.hooks import make_event, post_event
 from ..feed.watcher import Fresh
+from ..pure.event_types import EVENT_TYPES
 from ..stores.sqlite.feed import hooks
-from ..stores.sqlite.feed.events import EventRow, list_events, show_event, show_members
+from ..stores.sqlite.feed.events import EventRow, list_events, read_newest, show_event, show_members
 from ..stores.sqlite.store import SqliteStore
 from ..tokens import SigningKey
 from .answers import answer
@@ -26,7 +26,6 @@ from .requests import read_bytes, read_name, read_number
 from .waiters import Waiters
 
 EVENTS_PAGE_MAX = 500
-_TYPE = re.compile(r"[a-z_]{1,32}\.[a-z_]{1,32}")
 
 
 class EventApi:
@@ -141,6 +140,10 @@ class EventApi:
     async def replay_webhook(self, request: web.Request) -> web.Response:
         tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
         body, _ = read_body(await read_bytes(request), ReplayEventsBody)
+        newest = await self._store.reader.run(read_newest)
+        if body.after > newest:
+            detail = f"the newest event is {newest}: expected the number of an event, which is not larger"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/after")
         if not await self._store.writer.run(lambda connection: hooks.replay(connection, tenant, name, body.after)):
             raise RequestRefused(DispatchCode.WEBHOOK_MISSING)
         return answer({"id": name, "after": body.after}, 202)
@@ -176,8 +179,8 @@ def _show_hook(hook: hooks.Hook) -> dict[str, Any]:
 
 def _read_types(types: list[str]) -> list[str]:
     for text in types:
-        if _TYPE.fullmatch(text) is None:
-            detail = f"{text!r:.80} is not a type of an event: expected one such as delivery.failed"
+        if text not in EVENT_TYPES:
+            detail = f"{text!r:.80} is not a type of an event: expected {', '.join(EVENT_TYPES)}"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/types")
     if len(types) > 50:
         raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected at most 50 types", pointer="/types")

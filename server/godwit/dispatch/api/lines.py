@@ -32,10 +32,19 @@ class Import(Generic[T]):
         self._part: list[tuple[int, T]] = []
         self._rejected: list[dict[str, Any]] = []
         self._rejected_count = 0
-        self._lines = self._bytes = 0
+        self._lines = self._bytes = self._stored = 0
 
     async def run(self, request: web.Request, after_line: int) -> dict[str, Any]:
-        """Read the whole body; returns the result."""
+        """Read the whole body; returns the result. Raises RequestRefused, with the line after which to continue."""
+        self._stored = after_line
+        try:
+            return await self._run(request, after_line)
+        except RequestRefused as refused:
+            why = refused.detail or DISPATCH_CODES[refused.code].sentence.rstrip(".")
+            detail = f"{why}; continue with after_line={self._stored}"
+            raise RequestRefused(refused.code, detail, pointer=refused.pointer) from refused
+
+    async def _run(self, request: web.Request, after_line: int) -> dict[str, Any]:
         async for line in read_lines(request):
             self._lines += 1
             if self._lines > after_line and line.strip():
@@ -65,6 +74,7 @@ class Import(Generic[T]):
         if self._part:
             part, self._part, self._bytes = self._part, [], 0
             await self._store(part)
+            self._stored = self._lines
 
 
 async def read_lines(request: web.Request) -> AsyncIterator[bytes]:

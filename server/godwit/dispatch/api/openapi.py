@@ -13,6 +13,7 @@ from aiohttp.web import AbstractRoute, Request
 
 from ..codes import DISPATCH_CODES
 from ..model import State
+from ..pure.event_types import EVENT_TYPES
 from . import bodies
 from .operating.bodies import ProviderBody
 
@@ -48,13 +49,14 @@ OPTIONAL = (
     bodies.PreviewBody,
 )
 """Optional bodies."""
+_TYPES = f"({'|'.join(EVENT_TYPES)})"
 NUMBER = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
 QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("GET", "/v1/events"): {
         "after": NUMBER,
         "limit": NUMBER,
         "wait": {**NUMBER, "description": "Seconds to wait for an event."},
-        "types": {"type": "string", "pattern": r"^([a-z_]{1,32}\.[a-z_]{1,32})?$"},
+        "types": {"type": "string", "pattern": f"^({_TYPES}(,{_TYPES})*)?$".replace(".", r"\.")},
         "detail": {"enum": ["counts", "deliveries"]},
     },
     ("GET", "/v1/notifications/{id}/deliveries"): {

@@ -59,7 +59,15 @@ def list_events(
     if len(rows) > limit:
         return events, events[-1].eid, True
     last = connection.execute("SELECT max(eid) FROM event WHERE tenant = ?", (tenant,)).fetchone()[0]
-    return events, max(after, last or 0), False
+    return events, min(max(after, last or 0), read_newest(connection)), False
+
+
+def read_newest(connection: sqlite3.Connection) -> int:
+    """The number of the newest event of all tenants, also if it was deleted since. A larger one, such as that of a restored
+    database, would pass over what is still to come.
+    """
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'event'").fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def show_event(row: EventRow) -> dict[str, Any]:
