@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import msgspec
 import pytest
 
 from godwit.dispatch.channels.outcomes import make_outcome
 from godwit.dispatch.channels.webhook.classes import classify, read_retry_after
+from godwit.dispatch.channels.webhook.custom import PRESETS, make_preset
 from godwit.dispatch.channels.webhook.envelope import sign, webhook_id
 from godwit.dispatch.channels.webhook.sender import host_of
 from godwit.dispatch.model import DeliveryKey, Result, Shipment, State, Target
@@ -69,3 +74,20 @@ def test_the_signature_is_that_of_the_specification() -> None:
 def test_the_id_is_the_deliverys_and_the_lane_its_tenants_and_hosts() -> None:
     assert webhook_id(SHIPMENT) == "dlv_7_8_9"
     assert host_of(SHIPMENT) == ("t", "example.com")
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize(
+    "content", [{}, {"data": {"a": 1}}, {"url": "https://x.example/"}, {"icon": "https://x.example/i"}]
+)
+def test_a_preset_has_a_text_whatever_the_content_has(preset: str, content: dict[str, Any]) -> None:
+    shown = json.dumps(make_preset(preset, content, {}))
+    assert ("https://x.example/" if "url" in content else "Notification") in shown
+
+
+def test_a_text_that_a_service_would_not_take_is_cut() -> None:
+    ntfy = make_preset("ntfy", {"title": "t", "body": "é" * 10_000}, {})["message"]
+    assert len(ntfy.encode()) <= 4_096 and ntfy.endswith("é…") and "\ufffd" not in ntfy
+    assert make_preset("ntfy", {"body": "x" * 4_096}, {})["message"] == "x" * 4_096
+    teams = make_preset("teams", {"title": "t" * 1_000, "body": "🦉" * 10_000}, {})
+    assert len(msgspec.json.encode(teams)) < 28_000

@@ -9,18 +9,22 @@ from collections.abc import Callable
 from typing import Any
 
 Content = dict[str, Any]
+NTFY_BYTES_MAX = 4_096
+"""ntfy turns a longer message into a file that is attached, or refuses it."""
+TEAMS_BYTES_MAX = 20_000
+"""Teams refuses more than 28 KB with everything around the text."""
 
 
 def _slack(title: str, text: str, url: str) -> dict[str, Any]:
     lines = [f"*{_escape_slack(title)}*"] if title else []
-    lines += [_escape_slack(text)] if text else []
+    lines += [_escape_slack(text)] if text and text != url else []
     lines += [f"<{_escape_slack(url)}>"] if url else []
     return {"text": "\n".join(lines)}
 
 
 def _teams(title: str, text: str, url: str) -> dict[str, Any]:
     blocks = [{"type": "TextBlock", "text": title, "weight": "Bolder", "wrap": True}] if title else []
-    blocks += [{"type": "TextBlock", "text": text, "wrap": True}] if text else []
+    blocks += [{"type": "TextBlock", "text": _cut(text, TEAMS_BYTES_MAX), "wrap": True}] if text else []
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -40,7 +44,8 @@ def _discord(title: str, text: str, url: str) -> dict[str, Any]:
 
 def _ntfy(title: str, text: str, url: str) -> dict[str, Any]:
     """ntfy: published at the server's root; the topic is in the address's `fields`."""
-    return {"title": title, "message": text or title} | ({"click": url} if url else {})
+    message = _cut(text or title, NTFY_BYTES_MAX)
+    return {"title": title, "message": message} | ({"click": url} if url else {})
 
 
 def _gotify(title: str, text: str, url: str) -> dict[str, Any]:
@@ -60,7 +65,15 @@ PRESETS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
 def make_preset(preset: str, content: Content, fields: dict[str, Any]) -> dict[str, Any]:
     """The body of a preset; the address's `fields` (a topic, a priority) override its own."""
     title, text, url = (str(content.get(name) or "") for name in ("title", "body", "url"))
+    if not title and not text:  # services refuse a message without text
+        text = url or "Notification"
     return {**PRESETS[preset](title, text, url), **fields}
+
+
+def _cut(text: str, bytes_max: int) -> str:
+    """The beginning of a text that is too long, and an ellipsis."""
+    packed = text.encode()
+    return text if len(packed) <= bytes_max else packed[: bytes_max - 3].decode(errors="ignore") + "…"
 
 
 def _escape_slack(text: str) -> str:
