@@ -133,8 +133,9 @@ async def run_tail(
             conflate_ms=conflate_ms,
         )
         showing = asyncio.create_task(_show(subscription, write_json if is_json else write_pretty, count))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, showing.cancel)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` leaves SIGHUP
+                asyncio.get_running_loop().add_signal_handler(number, showing.cancel)
         try:
             await showing
         except asyncio.CancelledError:

@@ -44,7 +44,12 @@ export class PositionFile {
       log.warn(`godwit: ${this.#path} has no lease: use by a second process would not be noticed`, error);
     }
     if (this.#users === 0) return; // closed meanwhile
-    if (!this.#isChanged) this.#read();
+    try {
+      if (!this.#isChanged) this.#read();
+    } catch (error) {
+      this.close();
+      throw error;
+    }
     this.#beating = setInterval(() => this.#beat(lost, log), RENEW_MS);
     this.#beating.unref();
   }

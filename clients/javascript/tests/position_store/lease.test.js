@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { PositionFileHeld } from "../../src/errors.js";
+import { PositionFileHeld, PositionFileInvalid } from "../../src/errors.js";
 import { Lease } from "../../src/position_store/lease.js";
 import { PositionFile } from "../../src/node.js";
 import { open } from "../shell/opening.js";
@@ -85,4 +85,13 @@ test("a client that is closed while it waits for its file ends at once", { timeo
 test("a lock that leads nowhere is an error, and no endless loop", LIMITS, async () => {
   symlinkSync("nowhere", `${path}.lock`);
   await assert.rejects(new Lease(path, VOID_MS).acquire(), /cannot be read/);
+});
+
+test("a file that is damaged before the client begins is refused, and its lease is released", LIMITS, async () => {
+  const positions = new PositionFile(path);
+  writeFileSync(path, "{");
+  const client = open(new Peer(), { positions });
+  await assert.rejects(client.connected(), PositionFileInvalid);
+  await client.close().catch(() => {});
+  assert.deepEqual(readdirSync(folder), ["p"]);
 });

@@ -44,15 +44,22 @@ class PositionFile(MutableMapping[str, object]):
                     await self.lease.acquire()
                 except OSError as error:
                     log.warning("%s has no lease: use by a second process would not be noticed: %s", self._path, error)
-                self._read()
+                try:
+                    self._read()
+                except BaseException:
+                    self._release()
+                    raise
             self._users += 1
 
     def close(self) -> None:
         """Release the lease, because a client no longer uses the file."""
         self._users -= 1
         if self._users == 0:
-            with contextlib.suppress(OSError):  # it is void in a moment
-                self.lease.release()
+            self._release()
+
+    def _release(self) -> None:
+        with contextlib.suppress(OSError):  # it is void in a moment
+            self.lease.release()
 
     def _read(self) -> None:
         if not self._path.exists() or self._is_changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,12 @@ def test_broken_stand_is_refused(saved: object) -> None:
 def test_a_folder_is_refused_at_the_start(path: str) -> None:
     with pytest.raises(IsADirectoryError):
         PositionFile(path)
+
+
+def test_a_file_that_is_damaged_before_the_client_begins_leaves_no_lease(tmp_path: Path) -> None:
+    path = tmp_path / "positions.json"
+    positions = PositionFile(path)
+    path.write_text("{")
+    with pytest.raises(PositionFileInvalid):
+        asyncio.run(positions.open())
+    assert list(tmp_path.iterdir()) == [path]
