@@ -19,6 +19,7 @@ const CLIENT_OPTIONS = [
   ...["token", "encoding", "positions", "pauseHiddenMs", "whenHidden", "settings", "log", "transport", "onSaveFailed", "onTransport"],
 ];
 const LONE_SURROGATE = /\p{Surrogate}/u;
+const CONTROL = /\p{Control}/u;
 
 export const NEVER_MS = 2 ** 31; // a longer time never ends: timers of JavaScript would fire at once
 
@@ -105,6 +106,7 @@ function checkFields(fields) {
   }
   for (const [name, value] of Object.entries(/** @type {object} */ (fields))) {
     checkText("a name in fields", name, FIELD_NAME_BYTES_MAX);
+    if (CONTROL.test(name)) throw new RangeError(`a name in fields is ${shown(name)}: control characters are not allowed`);
     if (typeof value === "string") checkUtf8(`fields.${name}`, value);
     else if (value !== null && !(value instanceof Uint8Array)) {
       throw new TypeError(`fields.${name} is ${shown(value)}: expected a string, a Uint8Array or null`);

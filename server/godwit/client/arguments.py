@@ -6,6 +6,7 @@ Each check names the argument, what it was, and what is expected: TypeError for 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Mapping
 
 from ..errors import PositionInvalid, SubjectInvalid
@@ -20,6 +21,7 @@ TOKEN_BYTES_MAX = 65_536
 COUNT_MAX = 0xFFFF_FFFF
 NEVER_MS = 1 << 31  # a longer time never ends
 POSITION_END = 1 << 64
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def check_text(name: str, value: object, bytes_max: int | None = None) -> None:
@@ -65,6 +67,8 @@ def fields_of(fields: object) -> Fields:
         raise TypeError(f"fields is {shown(fields)}: expected a mapping of name to str, bytes or None")
     for name, value in fields.items():
         check_text("a name in fields", name, FIELD_NAME_BYTES_MAX)
+        if _CONTROL.search(name):
+            raise ValueError(f"a name in fields is {shown(name)}: control characters are not allowed")
         if isinstance(value, str) and value:
             check_text(f"fields[{name!r}]", value)
         elif not (value is None or isinstance(value, str | bytes)):

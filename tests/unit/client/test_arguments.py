@@ -67,6 +67,7 @@ def resume_points() -> list[Any]:
     return [*map(made, given), *positions, *({"/a": each} for each in positions), *others]
 
 
+CONTROL = [{f"a{character}": "x"} for character in "\n\0\x7f\x85"]
 BAD: dict[str, dict[str, list[Any]]] = {
     "Client": {
         "servers": [
@@ -118,7 +119,18 @@ BAD: dict[str, dict[str, list[Any]]] = {
         "reply_to": ["a", "/a/*", SURROGATE, 1, *EVIL],
         "retain": NO_FLAG,
         "merge": NO_FLAG,
-        "fields": [1, "x", ["a"], {"": "x"}, {1: "x"}, {"a": 1}, {"x" * 257: ""}, {"a": SURROGATE}, {SURROGATE: ""}],
+        "fields": [
+            1,
+            "x",
+            ["a"],
+            {"": "x"},
+            {1: "x"},
+            {"a": 1},
+            {"x" * 257: ""},
+            {"a": SURROGATE},
+            {SURROGATE: ""},
+            *CONTROL,
+        ],
         "guaranteed": NO_FLAG,
         "ack": ["x", 1, True, SURROGATE, *EVIL],
         "once": NO_FLAG,

@@ -81,7 +81,7 @@ const BAD = {
     ...options("key", ["", SURROGATE, 1, "x".repeat(257), ...EVIL], 1),
     ...options("replyTo", ["a", "/a/*", SURROGATE, 1, ["/a"], ...EVIL], 1),
     ...options("retain", [0, "yes"], 1),
-    ...options("fields", [1, "x", ["a"], new Map([["a", "x"]]), { "": "x" }, { a: 1 }, { ["x".repeat(257)]: "" }, { a: SURROGATE }, { [SURROGATE]: "" }], 1),
+    ...options("fields", [1, "x", ["a"], new Map([["a", "x"]]), { "": "x" }, { a: 1 }, { ["x".repeat(257)]: "" }, { a: SURROGATE }, { [SURROGATE]: "" }, { "a\n": "" }, { "\0": "" }, { "\x7f": "" }, { "\x85": "" }], 1),
     ...options("guaranteed", NO_FLAG, 1),
     ...options("once", NO_FLAG, 1),
     ...options("ack", ["x", 1, true, ...EVIL], 1),
