@@ -14,16 +14,18 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 static SHARED: LazyLock<Mutex<SharedRules>> = LazyLock::new(Mutex::default);
 
 type RuleTuple = (String, String, String);
-type GrantTuple = (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String, Option<String>, String);
+type GrantTuple =
+    (String, u64, String, Vec<RuleTuple>, Option<u64>, Option<String>, String, Option<String>, String, usize);
 type RevokeTuple = (String, Option<String>, Option<String>, u16, Option<String>, Option<String>);
 
 pub(crate) fn parse(order: &Bound<'_, PyTuple>) -> PyResult<Order> {
     let verb = order.get_item(0)?;
     match verb.extract::<&str>()? {
         "grant" => {
-            let (_, id, identity, rules, expires_ms, token, tenant, source, authority): GrantTuple = order.extract()?;
+            let (_, id, identity, rules, expires_ms, token, tenant, source, authority, configured): GrantTuple =
+                order.extract()?;
             let rules: Vec<_> = rules.into_iter().map(rule_settings).collect();
-            let mut rights = Rights::compile(&rules).map_err(invalid)?;
+            let mut rights = Rights::compile_grant(&rules, configured).map_err(invalid)?;
             rights.source = source.map(Into::into);
             rights.share(&mut SHARED.lock().unwrap_or_else(PoisonError::into_inner));
             let rights = Arc::new(rights);

@@ -4,6 +4,7 @@
 //! An answer to a question stands beside the rules: it decides that question, and no other, where the rules leave it to the server, so
 //! that nothing is asked twice.
 mod answers;
+mod configured;
 pub mod holder;
 mod rules;
 
@@ -42,6 +43,8 @@ pub struct Rule {
     pub subscribe: bool,
     pub publish: bool,
     pub verdict: Verdict,
+    /// It comes from the configuration, not from a token or an authorizer.
+    pub is_configured: bool,
 }
 
 /// What one connection may do.
@@ -57,7 +60,13 @@ pub struct Rights {
 impl Rights {
     /// Compiles rules as the settings or the server write them. What no rule holds is denied.
     pub fn compile(settings: &[RuleSettings]) -> Result<Self, Refusal> {
-        let rules = settings.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
+        Self::compile_grant(settings, 0)
+    }
+
+    /// The same for rules of which the first `configured` come from the configuration.
+    pub fn compile_grant(settings: &[RuleSettings], configured: usize) -> Result<Self, Refusal> {
+        let mut rules = settings.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
+        rules.iter_mut().take(configured).for_each(|rule| rule.is_configured = true);
         Ok(Self { rules: Arc::new(Rules::new(rules)?), ..Self::default() })
     }
 
@@ -104,6 +113,14 @@ impl Rights {
             Verdict::Ask => self.answer(action, subject),
             verdict => verdict,
         }
+    }
+
+    /// Of the rules that do not come from the configuration, the one that decides about publishing on a subject.
+    pub fn own_rule(&self, subject: &str) -> Option<RuleSettings> {
+        let counts = |rule: &&Rule| !rule.is_configured && (!is_dispatch(subject) || self.counts(rule));
+        let rule = self.rules.of(Action::Publish).filter(counts).find(|rule| rule.pattern.matches(subject))?;
+        let (pattern, actions) = (rule.pattern.text().to_owned(), "publish".to_owned());
+        Some(RuleSettings { pattern, actions, verdict: rule.verdict.name().to_owned() })
     }
 
     /// Whether all of `pattern` may be had: no rule that denies overlaps it, and one that allows holds all of it and is more
@@ -186,13 +203,24 @@ impl Rule {
             other => return Err(Refusal::new(Code::FieldInvalid, format!("no such verdict in a rule: {other}"))),
         };
         // MQTT has names with empty levels: they are asked about, and ruled on, as any other.
-        Ok(Self { pattern: Pattern::parse(&settings.pattern)?, subscribe, publish, verdict })
+        Ok(Self { pattern: Pattern::parse(&settings.pattern)?, subscribe, publish, verdict, is_configured: false })
     }
 
     pub fn concerns(&self, action: Action) -> bool {
         match action {
             Action::Subscribe => self.subscribe,
             Action::Publish => self.publish,
+        }
+    }
+}
+
+impl Verdict {
+    /// As the settings write it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Owns the shape; defaults and bounds of single limits are the generated limits table's.
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
 use crate::mqtt::split_shared;
@@ -50,6 +50,8 @@ pub struct Settings {
     pub asks_on_connect: bool,
     /// Who may vouch for a holder: an authority, or one of its keys or names behind a line's end; none: all may.
     pub trusted: Option<Vec<String>>,
+    /// By the authority that vouches: the rules that the configuration gives its holders, with `{identity}` and `{tenant}` for their names.
+    pub authority_rules: BTreeMap<String, Vec<RuleSettings>>,
     /// Whether connects, subscriptions and their ends are reported: nobody pays for what nobody reads.
     pub reports_sessions: bool,
     pub patterns: Vec<PatternSettings>,
@@ -171,7 +173,7 @@ pub struct RevokedSettings {
 }
 
 /// One rule of what an identity may do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleSettings {
     pub pattern: String,

@@ -102,6 +102,8 @@ class GrantOrder(NamedTuple):
     source: str | None = None
     authority: str = "authorizer"
     """The authority that vouches for the identity; the same name from two authorities is two holders."""
+    configured: int = 0
+    """How many of the rules, from the first one, come from the configuration."""
 
 
 class RefuseOrder(NamedTuple):
@@ -251,17 +253,19 @@ class Start:
     """The values of one start, in addition to the configuration. `run` names this run in resume tokens; `seed` is a secret
     against chosen hash collisions; `epoch` is the epoch of new positions. `anonymous`: the rules of clients without a
     token (None: they need one). `asks`: Python judges tokens. `patterns`: the node's own, before the configured ones.
-    `revoked`: the current revocations. `trusted`: the authorities that may vouch.
+    `revoked`: the current revocations. `trusted`: the authorities that may vouch. `authority_rules`: the rules that the
+    configuration gives the holders of each authority, with {identity} and {tenant}.
     """
 
     run: int
     seed: int = field(repr=False)
     epoch: int
-    anonymous: Sequence[RuleTuple] | None
     asks: bool
+    anonymous: Sequence[RuleTuple] | None = None
     patterns: Sequence[Mapping[str, Any]] = ()
     revoked: Sequence[Mapping[str, str | None]] = field(default=(), repr=False)
     trusted: Sequence[str] | None = field(default=None, repr=False)
+    authority_rules: Mapping[str, Sequence[RuleTuple]] = field(default_factory=dict)
 
 
 def open_engine(config: Config, start: Start) -> Engine:
@@ -295,10 +299,6 @@ def check_journal(directory: Path) -> list[dict[str, Any]]:
 
 def make_settings(config: Config, start: Start) -> dict[str, Any]:
     """The settings in the engine's form, declared in core/src/settings.rs."""
-    rules = [
-        {"pattern": pattern, "actions": actions, "verdict": verdict}
-        for pattern, actions, verdict in start.anonymous or ()
-    ]
     return {
         "node": config.node.name,
         "run": start.run,
@@ -314,11 +314,12 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
         "drops_mqtt_refused": config.mqtt.refused == "drop",
         "revoked": list(start.revoked),
         "trusted": None if start.trusted is None else list(start.trusted),
+        "authority_rules": {name: _make_rules(rules) for name, rules in start.authority_rules.items()},
         "reply_to_needs_publish": config.access.reply_to == "publish",
         "publisher_addresses": list(config.access.publisher_addresses),
         "trusted_proxies": list(config.client.trusted_proxies),
         "limits": dict(config.limits),
-        "anonymous": None if start.anonymous is None else rules,
+        "anonymous": None if start.anonymous is None else _make_rules(start.anonymous),
         "asks_on_connect": start.asks,
         "reports_sessions": config.logging.sessions or bool(config.audit.plugins),
         "tap": _make_tap(config.audit),
@@ -331,6 +332,10 @@ def make_settings(config: Config, start: Start) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _make_rules(rules: Sequence[RuleTuple]) -> list[dict[str, str]]:
+    return [{"pattern": pattern, "actions": actions, "verdict": verdict} for pattern, actions, verdict in rules]
 
 
 def _list_listeners(config: Config) -> list[dict[str, Any]]:

@@ -220,7 +220,7 @@ class Node:
         mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch, self._access_mode)
         join = self.revocations.join
         removed = self._access_mode.list_authorities(join) - mode.list_authorities(join)
-        self._start = replace(self._start, anonymous=mode.list_anonymous(), trusted=mode.list_trusted(join))
+        self._start = mode.complete(self._start, join)
         await asyncio.to_thread(self.engine.configure, after, self._start)
         self.guard.configure(after.admin)
         self._certificates.read(after.tls.certificate_files)
@@ -278,15 +278,14 @@ class Node:
 
     def _decide_start(self) -> Start:
         wall_ms = time.time_ns() // 1_000_000  # in milliseconds, so that two starts never share an epoch
-        return Start(
+        start = Start(
             run=secrets.randbits(63),
             seed=secrets.randbits(64),
             epoch=self._data.reserve_epoch(wall_ms, secrets.randbits(JUMP_BITS)) if self._data else wall_ms,
-            anonymous=self._access_mode.list_anonymous(),
             asks=self._access_mode.judges_tokens,
             patterns=list_patterns(pattern.pattern for pattern in self.config.patterns),
-            trusted=self._access_mode.list_trusted(self.revocations.join),
         )
+        return self._access_mode.complete(start, self.revocations.join)
 
     def _close_data(self) -> None:
         if self._data is not None:

@@ -177,7 +177,10 @@ fn many_rules_decide_as_brute_force_does() {
 #[test]
 fn what_was_answered_is_not_asked_again() {
     let rights = compile(&[rule("/a/**", "ask"), rule("/a/no/**", "deny")]);
-    let answer = |text: &str, verdict| Rule { pattern: pattern(text), subscribe: true, publish: false, verdict };
+    let answer = |text: &str, verdict| {
+        let rule = Rule::compile(&rule(text, "allow")).expect("a rule");
+        Rule { subscribe: true, publish: false, verdict, ..rule }
+    };
     assert_eq!(rights.judge_subject(Action::Subscribe, "/a/b"), Verdict::Ask);
     let keep = |rule: Rule| rights.keep(&rule, 1, 10_000);
     keep(answer("/a/b", Verdict::Allow));
@@ -195,11 +198,9 @@ fn what_was_answered_is_not_asked_again() {
 #[test]
 fn an_answer_belongs_to_its_question() {
     let rights = compile(&[RuleSettings { actions: "both".into(), ..rule("/**", "ask") }]);
-    let answer = |text: &str, action, verdict| Rule {
-        pattern: pattern(text),
-        subscribe: action == Action::Subscribe,
-        publish: action == Action::Publish,
-        verdict,
+    let answer = |text: &str, action, verdict| {
+        let rule = Rule::compile(&rule(text, "allow")).expect("a rule");
+        Rule { subscribe: action == Action::Subscribe, publish: action == Action::Publish, verdict, ..rule }
     };
     for verdict in [Verdict::Allow, Verdict::Deny] {
         rights.keep(&answer("/orders/**", Action::Publish, verdict), 1, 10_000);

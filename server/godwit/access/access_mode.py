@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,7 +19,7 @@ from ..config.checks import check_token
 from ..config.dispatch import DispatchConfig
 from ..config.tls import TlsConfig
 from ..config.tree import AccessConfig, IssuerConfig
-from ..engine import RuleTuple, WithdrawOrder
+from ..engine import RuleTuple, Start, WithdrawOrder
 from ..errors import ConfigInvalid
 from ..extension import ExtensionHost
 from ..logs import read_logger
@@ -28,7 +28,7 @@ from .authorizer import Authorizer, ConnectQuestion
 from .hosted import HostedAuthorizer
 from .lookalikes import list_lookalikes
 from .rights import Grant, Refusal, Rule
-from .vouching import Vouching, list_judges
+from .vouching import Configured, Vouching, list_judges
 
 EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
 """The node's statistics as well, which no leading wildcard covers: clients that may do everything may read them."""
@@ -79,6 +79,16 @@ class AccessMode:
         """The rules of clients without a token, in the engine's form."""
         rules = self.anonymous
         return None if rules is None else [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in rules]
+
+    def complete(self, start: Start, join: Callable[[str], str]) -> Start:
+        """The values of a start, or of a reload, with what this mode decides about clients."""
+        trusted, rules = self.list_trusted(join), self.list_rules()
+        return replace(start, anonymous=self.list_anonymous(), trusted=trusted, authority_rules=rules)
+
+    def list_rules(self) -> dict[str, list[RuleTuple]]:
+        """The rules that the configuration gives the holders of each authority, in the engine's form."""
+        judges = [judge for judge in list_judges(self.authorizer) if isinstance(judge, Configured)]
+        return {authority: rules for judge in judges for authority, rules in judge.list_rules().items()}
 
     def adopt(self, other: AccessMode) -> list[str]:
         """Judge like another authorizer of the same kind from now on. Returns the identities that are no longer valid."""

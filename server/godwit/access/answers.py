@@ -17,9 +17,10 @@ def check_connect(answer: object) -> Grant | Refusal:
     try:
         if isinstance(answer, Grant):
             rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
-            # an authorizer of a user's says neither
+            # an authorizer of a user's says none of them
             source, authority = getattr(answer, "source", None), getattr(answer, "authority", "authorizer")
-            ends = (answer.expires_ms, answer.token_id, answer.tenant, source, authority)
+            configured = getattr(answer, "configured", 0)
+            ends = (answer.expires_ms, answer.token_id, answer.tenant, source, authority, configured)
             return Grant(answer.identity, rules, *ends)
         if isinstance(answer, Refusal):
             return Refusal(answer.reason, answer.code)

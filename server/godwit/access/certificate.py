@@ -23,7 +23,7 @@ from ..config.tree import AccessConfig
 from ..errors import ConfigInvalid
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
 from .rights import Grant, Refusal, Rule
-from .templates import fill_template
+from .templates import RuleTemplate, fill_template
 
 
 def _read_common_name(certificate: x509.Certificate) -> list[str]:
@@ -99,7 +99,7 @@ class CertificateAuthorizer(Authorizer):
         if self._leaves_rights and self.inner is not None:
             granted = await self.inner.connect(replace(question, certificate_identity=holder))
             return replace(granted, source=source) if isinstance(granted, Grant) else granted
-        return Grant(holder, rules, expires_ms, source=source, authority="certificate")
+        return Grant(holder, rules, expires_ms, source=source, authority="certificate", configured=len(rules))
 
     async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:
         if self.inner is None or (question.certificate is not None and question.token is None):
@@ -124,6 +124,13 @@ class CertificateAuthorizer(Authorizer):
         if not self._authorities:
             return [_SOURCE]
         return [f"{_SOURCE}\n{name}" for name in (*self._authorities, _CHAIN)]
+
+    def list_rules(self) -> dict[str, list[RuleTemplate]]:
+        """The rules that the configuration gives holders of certificates."""
+        if self._leaves_rights:
+            return {}
+        basis = [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in self._basis]
+        return {_SOURCE: [*basis, *((template, action, "allow") for template, action in self._templates)]}
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
         """The authorities removed since the last call, and how the connections of each end."""

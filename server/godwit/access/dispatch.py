@@ -14,8 +14,10 @@ from dataclasses import replace
 from ..codes import Code
 from ..config.dispatch import DISPATCH_ISSUER, DISPATCH_PREFIX, DispatchConfig
 from ..config.tree import AccessConfig, IssuerConfig
+from .answers import AUTHORITY
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
 from .rights import Grant, Refusal, Rule
+from .templates import RuleTemplate
 from .tokens import TokenAuthorizer
 from .tokens.verifier import TokenRefused, read_outline
 
@@ -80,6 +82,11 @@ class DispatchAuthorizer(Authorizer):
     def list_trusted(self) -> list[str]:
         return self._tokens.list_trusted()
 
+    def list_rules(self) -> dict[str, list[RuleTemplate]]:
+        """The rules that the configuration gives receivers: those of clients without a token."""
+        rules = [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in self._anonymous or ()]
+        return {AUTHORITY: rules}
+
     def adopt(self, other: DispatchAuthorizer) -> list[str]:
         """Judge like another authorizer from now on. Returns the identities whose token is no longer valid."""
         self._anonymous = other._anonymous
@@ -87,7 +94,9 @@ class DispatchAuthorizer(Authorizer):
         return adopt(other.inner) if adopt is not None else []
 
     def _add_anonymous(self, granted: Grant) -> Grant:
-        return replace(granted, rules=(*granted.rules, *(self._anonymous or ())))
+        anonymous = self._anonymous or ()
+        configured = granted.configured + len(anonymous)
+        return replace(granted, rules=(*anonymous, *granted.rules), configured=configured)
 
     async def _ask_inner(self, question: ConnectQuestion) -> Grant | Refusal:
         """Ask the access mode. A mode that judges no tokens looks only at the certificate, if there is one."""

@@ -242,7 +242,7 @@ class Gate:
         if isinstance(answer, Grant):
             rules = _compile(answer.rules)
             authority = self._revocations.join(answer.authority)
-            ends = (answer.expires_ms, answer.token_id, answer.tenant, answer.source, authority)
+            ends = (answer.expires_ms, answer.token_id, answer.tenant, answer.source, authority, answer.configured)
             return GrantOrder(question.connection, answer.identity, rules, *ends)
         return RefuseOrder(question.connection, int(answer.code), hide(answer.reason, question.token))
 

@@ -95,4 +95,6 @@ class HostedAuthorizer(Authorizer):
 
 def _own(answer: Grant | Refusal) -> Grant | Refusal:
     """A user's authorizer vouches for its identities itself, and for no other authority."""
-    return replace(answer, source=None, authority="authorizer") if isinstance(answer, Grant) else answer
+    if not isinstance(answer, Grant):
+        return answer
+    return replace(answer, source=None, authority="authorizer", configured=0)

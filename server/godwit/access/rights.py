@@ -92,6 +92,8 @@ class Grant:
     """The authority that vouches for the identity: jwt:ISSUER, certificate, basic or anonymous. For a user's authorizer it
     is always `authorizer`.
     """
+    configured: int = 0
+    """How many of the rules, from the first one, come from the configuration. For a user's authorizer it is always 0."""
 
     def __init__(
         self,
@@ -102,6 +104,7 @@ class Grant:
         tenant: str = "",
         source: str | None = None,
         authority: str = "authorizer",
+        configured: int = 0,
     ) -> None:
         identity, tenant = read_text("Grant.identity", identity), read_text("Grant.tenant", tenant)
         token_id = None if token_id is None else read_text("Grant.token_id", token_id)
@@ -129,6 +132,7 @@ class Grant:
         object.__setattr__(self, "tenant", tenant)
         object.__setattr__(self, "source", None if source is None else read_text("Grant.source", source))
         object.__setattr__(self, "authority", read_text("Grant.authority", authority))
+        object.__setattr__(self, "configured", configured)
 
 
 @dataclass(frozen=True, slots=True)

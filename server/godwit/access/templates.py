@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from ..errors import SubjectInvalid
 from ..subject import check_subject
 
+RuleTemplate = tuple[str, str, str]
+"""Pattern with {identity} and {tenant}, actions and verdict, as the engine fills it in for one holder (core/src/rights/configured.rs)."""
+
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
     """The pattern for one holder; raises ValueError if a name that it needs cannot be a segment."""

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from .authorizer import Authorizer
 from .hosted import HostedAuthorizer
+from .templates import RuleTemplate
 
 
 @runtime_checkable
@@ -19,6 +20,14 @@ class Vouching(Protocol):
 
     def list_trusted(self) -> list[str]:
         """The authorities; followed by `\n` and a key or a name if only that one is trusted."""
+
+
+@runtime_checkable
+class Configured(Protocol):
+    """A judge whose grants contain rules of the configuration."""
+
+    def list_rules(self) -> dict[str, list[RuleTemplate]]:
+        """These rules, by the authority whose holders have them."""
 
 
 def list_judges(authorizer: Authorizer | None) -> Iterator[Authorizer]:

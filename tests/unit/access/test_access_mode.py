@@ -1,11 +1,19 @@
 """The built-in access modes, and configurations that they refuse."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal, Rule
-from godwit.access.access_mode import EVERYTHING, BasicAuthorizer, build_access_mode, load_authorizer, read_tokens
+from godwit.access.access_mode import (
+    EVERYTHING,
+    LISTENING,
+    BasicAuthorizer,
+    build_access_mode,
+    load_authorizer,
+    read_tokens,
+)
 from godwit.access.hosted import HostedAuthorizer
 from godwit.codes import Code
 from godwit.config import AccessConfig
@@ -106,3 +114,19 @@ async def test_each_mode_names_who_may_vouch_for_a_holder(tmp_path: Path) -> Non
     fetched = IssuerConfig("https://far", keys_url="https://far/keys.json")
     by_key, by_issuer = trusted(AccessConfig("jwt"), named, fetched, joined=("people", "jwt:https://far"))[-2:]
     assert by_key.startswith("jwt:https://id\n") and by_issuer == "jwt:https://far", "its source says the issuer"
+
+
+def test_each_mode_lists_what_the_configuration_gives_the_holders_of_an_authority(tmp_path: Path) -> None:
+    def rules(mode: str, **more: Any) -> dict[str, list[tuple[str, str, str]]]:
+        access = AccessConfig(mode, certificate_publish=("/c/{identity}",), **more)
+        issuer = IssuerConfig("https://id", keys_url="https://id/keys.json", publish=("/t/{tenant}",))
+        return build_access_mode(access, (issuer,), TlsConfig(client_identity="subject_cn")).list_rules()
+
+    own = ("/c/{identity}", "publish", "allow")
+    listening, everything = (
+        [(rule.pattern, *map(str, (rule.actions, rule.verdict))) for rule in basis] for basis in (LISTENING, EVERYTHING)
+    )
+    assert rules("none") == {"certificate": [*everything, own]}
+    assert rules("basic", publish_tokens=(TOKEN,)) == {"certificate": [*listening, own]}
+    assert rules("jwt") == {"certificate": [own], "jwt:https://id": [("/t/{tenant}", "publish", "allow")]}
+    assert rules("custom", authorizer=f"{__name__}:loaded") == {}, "its authorizer gives all rights"

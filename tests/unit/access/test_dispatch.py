@@ -39,7 +39,8 @@ async def test_a_token_of_dispatch_holds_what_it_says_and_what_everybody_may(tmp
     judge = build(tmp_path, AccessConfig("basic", (TOKEN,)))
     granted = await judge.connect(ask(sign()))
     assert isinstance(granted, Grant) and granted.identity == "godwit-dispatch:shop/ann"
-    assert granted.rules == (Rule.allow("/$inbox/shop/ann", "subscribe"), *LISTENING)
+    assert granted.rules == (*LISTENING, Rule.allow("/$inbox/shop/ann", "subscribe"))
+    assert granted.configured == 1 and judge.list_rules() == {granted.authority: [("/**", "subscribe", "allow")]}
     assert granted.authority == "jwt:godwit-dispatch" and refuse_reserved(granted) is granted
     renewed = await judge.update_token(ask(sign()))
     assert isinstance(renewed, Grant) and renewed.identity == granted.identity

@@ -76,8 +76,9 @@ async def cling() -> Any:
 
 
 async def test_a_grant_crosses_as_compiled_rules() -> None:
-    order, gate = await run(say(Grant("ann", [Rule.allow("/a/**", "subscribe")], 1_795_000_000_000)), CONNECT)
-    assert order == GrantOrder(7, "ann", [("/a/**", "subscribe", "allow")], 1_795_000_000_000)
+    grant = Grant("ann", [Rule.allow("/a/**", "subscribe")], 1_795_000_000_000, configured=1)
+    order, gate = await run(say(grant), CONNECT)
+    assert order == GrantOrder(7, "ann", [("/a/**", "subscribe", "allow")], 1_795_000_000_000, configured=1)
     assert gate.counts == {"asked": 1, "granted": 1, "refused": 0, "failed": 0, "revoked": 0}
 
 

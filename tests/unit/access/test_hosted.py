@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from godwit.access import Authorizer, ConnectQuestion, Grant, SelectorQuestion
+from godwit.access import Authorizer, ConnectQuestion, Grant, Rule, SelectorQuestion
 from godwit.access.hosted import HostedAuthorizer
 from godwit.config.tree import AccessConfig
 from godwit.errors import AuthorizerFailed
@@ -17,7 +17,7 @@ class Local(Authorizer):
 
     async def connect(self, question: ConnectQuestion) -> Grant:
         self.threads.append(threading.current_thread().name)
-        return Grant("ann")
+        return Grant("ann", [Rule.allow("/a")], source="jwt:id", authority="jwt:id", configured=1)
 
     async def subscribe(self, question: SelectorQuestion) -> bool:
         return True
@@ -31,7 +31,7 @@ async def test_questions_are_answered_on_one_thread_and_checked() -> None:
     hosted = HostedAuthorizer(local, AccessConfig())
     await hosted.start()
     put, selector = ConnectQuestion(1, None, None, "127.0.0.1:9"), SelectorQuestion(1, "ann", "/a")
-    assert await hosted.connect(put) == await hosted.update_token(put) == Grant("ann")
+    assert await hosted.connect(put) == await hosted.update_token(put) == Grant("ann", [Rule.allow("/a")])
     assert await hosted.subscribe(selector) is True
     with pytest.raises(AuthorizerFailed, match="answered a int"):
         await hosted.publish(selector)

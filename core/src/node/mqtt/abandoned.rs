@@ -35,7 +35,7 @@ impl Node {
             self.release(&id, owner, None, None, 0, now);
         }
         for (id, will) in wills {
-            self.settle_will(PendingWill { id, due_ms: 0, will: will.orphan() }, now);
+            self.settle_will(PendingWill { id, due_ms: 0, will: *will }, now);
         }
     }
 }

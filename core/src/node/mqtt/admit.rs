@@ -120,7 +120,7 @@ impl Node {
         if let Some(lost) = lost {
             self.note_will(id, None);
             // Nothing of its session is left in this run, so that its delay is over, too.
-            self.end_with_will(lost.orphan());
+            self.end_with_will(*lost);
         }
         if is_clean {
             self.note_session(id, None, 0, 0);

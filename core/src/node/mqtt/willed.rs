@@ -18,18 +18,21 @@ use crate::message::{Draft, FromMqtt, Kind};
 use crate::mqtt::Qos;
 use crate::position::Now;
 use crate::report::ConnectionId;
-use crate::rights::Rights;
-use crate::settings::RuleSettings;
+use crate::rights::{Action, Rights, Verdict};
+use crate::settings::{RuleSettings, Settings};
+use crate::subject::Selector;
 
 /// Before a client's identifier in the name of its will's note.
 pub(in crate::node) const WILL: &str = "will ";
 
-/// Published when a client is lost; its rights are checked again at that moment.
+/// Published when a client is lost; its rights are judged again at that moment, by the configuration that is in force then.
 #[derive(Debug)]
 pub struct Will {
     pub subject: Box<str>,
     pub draft: Draft,
-    pub rights: Arc<Rights>,
+    /// Of its client's own rules, those that do not come from the configuration, the one that decides about the subject; what the
+    /// configuration gives its client is looked up when it is published.
+    pub own_rule: Option<RuleSettings>,
     /// Where its client came from, and by which listener: what they allow is judged when it is published.
     pub came: Came,
     /// Who vouched for its client (`Settings::trusts`); empty: it is not known.
@@ -49,17 +52,27 @@ impl Will {
         size_of::<Self>() + self.subject.len() + self.draft.bytes.len()
     }
 
-    /// The shard of its client gave up: its rights were judged when the client came, and nobody knows of later ones.
-    pub(super) fn orphan(mut self) -> Self {
-        (self.rights, self.is_answered) = (rights_to(&self.subject), true);
-        self
+    /// Takes its client's rights, as they are when it comes and when it ends.
+    pub fn take_rights(&mut self, rights: &Rights, voucher: Arc<str>) {
+        self.own_rule = rights.own_rule(&self.subject);
+        self.voucher = voucher;
+        if rights.leaves_open(Action::Publish, &Selector::Subject(self.subject.clone())) {
+            match rights.judge_subject(Action::Publish, &self.subject) {
+                Verdict::Allow => self.is_answered = true,
+                Verdict::Deny => self.is_answered = false,
+                Verdict::Ask => {} // the answer that let it in has grown too old, and stands
+            }
+        }
     }
-}
 
-/// The right to publish to one subject.
-fn rights_to(subject: &str) -> Arc<Rights> {
-    let (pattern, actions, verdict) = (subject.to_owned(), "publish".to_owned(), "allow".to_owned());
-    Arc::new(Rights::compile(&[RuleSettings { pattern, actions, verdict }]).unwrap_or_default())
+    /// The rights of its client now: its own, and those of the configuration that is in force. None: it would be refused.
+    pub fn rights_now(&self, settings: &Settings) -> Option<Rights> {
+        let mut rules = settings.rules_for(&self.voucher, &self.draft.holder)?;
+        rules.extend(self.own_rule.clone());
+        let mut rights = Rights::compile(&rules).ok()?;
+        rights.source = Some(Arc::clone(&self.voucher));
+        Some(rights)
+    }
 }
 
 /// How a client came.
@@ -97,6 +110,10 @@ struct Willed {
     came: Came,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     voucher: Box<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    own_rule: Option<RuleSettings>,
+    #[serde(default)]
+    is_answered: bool,
 }
 
 /// A will that is coming back, until the logs have.
@@ -127,6 +144,8 @@ impl Willed {
             token: will.token.as_deref().map(Box::from),
             came: will.came.clone(),
             voucher: Box::from(&*will.voucher),
+            own_rule: will.own_rule.clone(),
+            is_answered: will.is_answered,
         })
     }
 
@@ -158,10 +177,10 @@ impl Willed {
             connection: NOBODY,
         };
         Some(Will {
-            rights: rights_to(&self.subject),
+            own_rule: self.own_rule,
             came: self.came,
             voucher: self.voucher.into(),
-            is_answered: true,
+            is_answered: self.is_answered,
             token: self.token.map(Arc::from),
             subject: self.subject,
             delay_ms: self.delay_ms,

@@ -323,10 +323,10 @@ fn make_will(packet: &WillPacket<'_>, limits: &crate::limits::Limits) -> Result<
     let will = Will {
         subject: subject.into(),
         draft,
-        rights: Arc::default(),
+        own_rule: None,
         came: Came::default(),
         voucher: Arc::default(),
-        is_answered: true,
+        is_answered: false,
         token: None,
         delay_ms,
         place: None,

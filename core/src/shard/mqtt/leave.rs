@@ -63,7 +63,7 @@ impl Shard {
         let mut will = node.take_will(&client_key, connection_id).filter(|_| has_will);
         if let (Some(will), Some(access)) = (&mut will, &access) {
             // It is judged by what its client may do at the end, not by what it might when it came.
-            (will.rights, will.voucher) = (Arc::clone(&access.rights), access.voucher());
+            will.take_rights(&access.rights, access.voucher());
         }
         node.release(&client_key, connection_id, kept, will, session_ms, self.now);
         let wills = node.take_wills();
@@ -161,14 +161,18 @@ impl Shard {
         }
     }
 
-    /// The rights are those of its end; everything else is judged as it is now, after a reload or a restart as well.
+    /// The rights that its client's token or authorizer gave are those of its end; everything else, and what the configuration gives, is
+    /// judged as it is now, after a reload or a restart as well.
     fn judge_will(&self, will: &Will, selector: &Selector) -> Result<(), &'static str> {
         let holder = &will.draft.holder;
         if !self.settings.trusts(&will.voucher) {
             return Err("the authority that vouched for the client is no longer trusted");
         }
         let door = self.doors.door_of(&will.came, &self.settings);
-        let own = Access::granted(Arc::clone(holder), Arc::clone(&will.rights), None);
+        let Some(rights) = will.rights_now(&self.settings) else {
+            return Err("its client's name cannot be part of a subject that the configuration grants");
+        };
+        let own = Access::granted(Arc::clone(holder), Arc::new(rights), None);
         let access = if *holder.authority == *ANONYMOUS { self.anonymous.as_deref() } else { Some(&own) };
         match decide(access, door, Action::Publish, selector) {
             Verdict::Allow => Ok(()),

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::Stage;
 use crate::cursor::NONE;
 use crate::node::{Kept, Will};
-use crate::rights::Action;
 use crate::shard::{Shard, lock};
-use crate::subject::Selector;
 
 /// The place of an idle client is noted again when it is an eighth of the node's index old.
 const SHARE: u64 = 8;
@@ -51,9 +49,9 @@ impl Shard {
         let (origin, came, connection_id) = (self.origin(socket), self.came(socket), self.connection_id(socket));
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let (Some(mqtt), Some(access)) = (connection.mqtt.as_mut(), &connection.access) else { return };
-        will.is_answered = access.rights.leaves_open(Action::Publish, &Selector::Subject(will.subject.clone()));
+        will.take_rights(&access.rights, access.voucher());
         will.token = access.token.clone();
-        (will.came, will.voucher) = (came, access.voucher());
+        will.came = came;
         will.draft.holder = Arc::clone(&access.holder);
         will.draft.origin = if access.is_anonymous { origin } else { 0 };
         mqtt.has_will = true;

@@ -18,6 +18,7 @@ mod shares;
 mod subscriber;
 mod takeover;
 mod will_limit;
+mod will_rights;
 mod wills;
 
 use std::collections::BTreeMap;

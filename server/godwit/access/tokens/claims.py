@@ -18,7 +18,7 @@ from typing import Any
 from ...config.forms import IDENTITY, TENANT
 from ...config.tree import IssuerConfig
 from ..rights import RULES_MAX, Action, Grant, Rule, Verdict
-from ..templates import fill_template
+from ..templates import RuleTemplate, fill_template
 
 TOKEN_ID_BYTES_MAX = 256
 EXPIRES_S_MAX = 253_402_300_799
@@ -45,6 +45,7 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -
             tenant=tenant,
             source=name_source(issuer.issuer, key),
             authority=f"jwt:{issuer.issuer}",
+            configured=len(list_rules(issuer)),
         )
     except ClaimsInvalid:
         raise
@@ -91,8 +92,7 @@ def read_rules(permissions: object, issuer: IssuerConfig, names: Mapping[str, st
 
     `names`: the values of {identity} and {tenant} in the issuer's patterns.
     """
-    rules = [Rule.allow(fill_template(pattern, names), "subscribe") for pattern in issuer.subscribe]
-    rules += [Rule.allow(fill_template(pattern, names), "publish") for pattern in issuer.publish]
+    rules = [Rule.allow(fill_template(pattern, names), action) for pattern, action, _ in list_rules(issuer)]
     if permissions is None:
         return rules
     claim = issuer.permissions_claim
@@ -108,6 +108,14 @@ def read_rules(permissions: object, issuer: IssuerConfig, names: Mapping[str, st
                 raise ClaimsInvalid(f"the claim {claim} holds more than {RULES_MAX:,} patterns")
             rules += [_make_rule(pattern, action, verdict, claim) for pattern in patterns]
     return rules
+
+
+def list_rules(issuer: IssuerConfig) -> list[RuleTemplate]:
+    """The rules that all tokens of an issuer have from its configuration."""
+    return [
+        *((pattern, "subscribe", "allow") for pattern in issuer.subscribe),
+        *((pattern, "publish", "allow") for pattern in issuer.publish),
+    ]
 
 
 def _make_rule(pattern: object, action: str, verdict: str, claim: str) -> Rule:

@@ -22,7 +22,8 @@ from ...codes import Code
 from ...config.tree import IssuerConfig
 from ..authorizer import Authorizer, ConnectQuestion
 from ..rights import Grant, Refusal
-from .claims import ClaimsInvalid, name_source, read_grant
+from ..templates import RuleTemplate
+from .claims import ClaimsInvalid, list_rules, name_source, read_grant
 from .key_source import Fetch, KeySource
 from .keys import KeyRing
 from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, verify_by
@@ -107,6 +108,10 @@ class TokenAuthorizer(Authorizer):
             keys = source.list_fingerprints()
             trusted += [name_source(name, key) for key in ([""] if keys is None else keys)]
         return trusted
+
+    def list_rules(self) -> dict[str, list[RuleTemplate]]:
+        """The rules that the configuration gives the holders of each issuer."""
+        return {name_source(name, ""): list_rules(issuer) for name, (issuer, _) in self._issuers.items()}
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
         """The issuers whose tokens grant less than before, since the last call: how the connections of each end."""

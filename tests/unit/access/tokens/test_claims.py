@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from godwit.access.rights import Grant, Rule
-from godwit.access.tokens.claims import ClaimsInvalid, read_grant
+from godwit.access.tokens.claims import ClaimsInvalid, list_rules, read_grant
 from godwit.config.tree import IssuerConfig
 
 
@@ -17,6 +17,15 @@ def read(name: str, **given: Any) -> Grant:
 def test_a_holders_name_stands_in_the_patterns_of_its_issuer() -> None:
     grant = read("ann", identity_prefix="p:", tenant_claim="org", publish=("/u/{tenant}/{identity}/**",))
     assert list(grant.rules) == [Rule.allow("/u/p:acme/p:ann/**", "publish")]
+
+
+def test_a_grant_says_which_rules_come_from_the_configuration() -> None:
+    issuer = IssuerConfig("https://id", ("HS256",), keys_file="unused", subscribe=("/a",), publish=("/u/{identity}",))
+    claims = {"sub": "ann", "exp": 2_000_000_000, "permissions": {"allow": {"publish": ["/a"]}}}
+    grant = read_grant(claims, issuer)
+    assert grant.configured == len(list_rules(issuer)) == 2
+    assert grant.rules[grant.configured :] == (Rule.allow("/a", "publish"),)
+    assert list_rules(issuer) == [("/a", "subscribe", "allow"), ("/u/{identity}", "publish", "allow")]
 
 
 @pytest.mark.parametrize("name", ["a/b", "*", "**", "$node"])
