@@ -81,6 +81,12 @@ async def open_shop(serve: Serve, mean_bytes: float = 0) -> AsyncIterator[Shop]:
         yield shop
 
 
+async def read_focused(page: Page) -> str:
+    """The notification of the row that has the focus."""
+    script = "() => document.querySelector('godwit-inbox').shadowRoot.activeElement.closest('.row').dataset.id"
+    return str(await page.evaluate(script))
+
+
 async def test_five_lines_show_an_inbox_that_a_mouse_and_a_keyboard_use(
     page: Page, serve: Serve, runtime_folder: Path
 ) -> None:
@@ -105,6 +111,9 @@ async def test_five_lines_show_an_inbox_that_a_mouse_and_a_keyboard_use(
         await expect(bell).to_be_visible()
         await bell.press("Enter")
         await expect(rows(page)).to_have_count(50)
+        for key, id_ in (("ArrowDown", "parcel"), ("End", "n6"), ("Home", "parcel")):
+            await page.keyboard.press(key)  # the first one begins at the panel, which has the focus when it opens
+            assert await read_focused(page) == id_
         first = rows(page).first
         await expect(first).to_contain_text("<b>It</b> is here.")
         assert await first.locator("a.main").count() == 0, "a notification runs no script"
@@ -124,10 +133,7 @@ async def test_five_lines_show_an_inbox_that_a_mouse_and_a_keyboard_use(
         await expect(rows(page)).to_have_count(55)
         await page.keyboard.press("End")
         await page.keyboard.press("ArrowUp")
-        focused = await page.evaluate(
-            "() => document.querySelector('godwit-inbox').shadowRoot.activeElement.closest('.row').dataset.id"
-        )
-        assert focused == "n1"
+        assert await read_focused(page) == "n1"
         await page.get_by_role("button", name="Archived", exact=True).click()
         await expect(rows(page)).to_have_count(1)
         await page.get_by_role("button", name="Restore").click()

@@ -175,7 +175,7 @@ export class GodwitInbox extends HTMLElement {
     const head = build(page, "div", { class: "head" }, build(page, "h2", { id: "title" }, words.title), button(words.markAllRead, () => this.#try(() => this.#inbox?.markAllRead())), preferences);
     const tabs = build(page, "div", { class: "lists", role: "group", "aria-labelledby": "title" }, ...lists);
     const scroll = build(page, "div", { class: "scroll" }, rows.root, older, wishes.root);
-    const panel = build(page, "div", { class: "panel", part: "panel", role: "dialog", "aria-labelledby": "title", tabindex: "-1", hidden: true }, head, tabs, note, scroll);
+    const panel = build(page, "div", { class: "panel", part: "panel", role: "dialog", "aria-labelledby": "title", tabindex: "-1", hidden: true, keydown: (/** @type {KeyboardEvent} */ event) => rows.enter(event) }, head, tabs, note, scroll);
     const opener = build(page, "button", { type: "button", class: "bell", part: "bell", "aria-haspopup": "dialog", "aria-expanded": "false", click: () => this.toggle() }, bell(page), count);
     wishes.root.hidden = true;
     this.#parts = { rows, wishes, count, lists, preferences, older, note, tabs, panel, bell: opener };

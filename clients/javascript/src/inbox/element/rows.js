@@ -118,6 +118,16 @@ export class Rows {
     return build(this.#page, link === null ? "button" : "a", { ...target, ...shown }, String(action?.label ?? ""));
   }
 
+  /** From the panel, where the focus is when it opens, arrow keys, Home and End lead into the list. @param {KeyboardEvent} event */
+  enter(event) {
+    if (event.target !== event.currentTarget || this.root.hidden) return;
+    const place = { ArrowDown: 0, Home: 0, ArrowUp: -1, End: -1 }[event.key];
+    const main = place === undefined ? undefined : [...this.root.children].at(place)?.querySelector(".main");
+    if (!main) return;
+    /** @type {HTMLElement} */ (main).focus();
+    event.preventDefault();
+  }
+
   /** Arrow keys go from row to row, Home and End to the ends, Delete archives; it does not restore. @param {KeyboardEvent} event */
   #move(event) {
     const row = /** @type {HTMLElement} */ (event.target).closest(".row");
