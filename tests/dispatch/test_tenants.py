@@ -88,6 +88,8 @@ async def test_ten_wrong_keys_bar_the_address(dispatch: Running) -> None:
     assert codes == [4303] * 10 + [4314]
     status, told = await dispatch.api("GET", "/v1/keys")
     assert (status, told["code"], told["retry"]) == (429, 4314, True)
+    async with dispatch.http.get(f"{dispatch.url}/v1/keys", headers={"Authorization": "Bearer x"}) as answer:
+        assert answer.headers["Retry-After"] == "60", "wrong keys are counted by the minute"
 
 
 async def test_another_receivers_token_opens_no_other_inbox(dispatch: Running) -> None:

@@ -157,6 +157,7 @@ async def test_a_redirect_is_not_followed(tmp_path: Path, runtime: Path) -> None
         "ftp://example.com",
         "http://user:secret@example.com/",
         "http://",
+        "https://example.com:0/x",
         "nonsense",
     ],
 )

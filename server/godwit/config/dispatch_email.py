@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from .option import option
 
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63}")
+_ADDRESS = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@((?!-)[A-Za-z0-9-]{1,63}(?<!-)\.)+(?!-)[A-Za-z0-9-]{2,63}(?<!-)"
+)
 
 
 def check_relay(text: str) -> None:
@@ -31,12 +33,13 @@ def check_domain(text: str) -> None:
 
 def is_domain(text: str) -> bool:
     """Whether a text is a domain of at least two labels, none of which begins or ends with a hyphen."""
-    is_whole = all(not label.startswith("-") and not label.endswith("-") for label in text.split("."))
-    return is_whole and is_email(f"x@{text}")
+    return is_email(f"x@{text}")
 
 
 def is_email(text: str) -> bool:
-    """Whether a text is an address that e-mail can be sent to: ASCII, with a domain of at least two labels."""
+    """Whether a text is an address that e-mail can be sent to: ASCII, with a domain of at least two labels, none of which begins or
+    ends with a hyphen.
+    """
     return len(text) <= 254 and _ADDRESS.fullmatch(text) is not None
 
 

@@ -151,6 +151,7 @@ BIG = base64.b64encode(b"x" * 360_000).decode()
         ({"headers": {"From": "x@y.z"}}, 4300, None),
         ({"attachments": [{"name": "a", "content": "abc"}]}, 4300, "/override/email/attachments/0/content"),
         ({"attachments": [{"name": "a/b", "content": ""}]}, 4300, "/override/email/attachments/0/name"),
+        ({"attachments": [{"name": "a\u202egpj.exe", "content": ""}]}, 4300, "/override/email/attachments/0/name"),
         (
             {"attachments": [{"name": "a", "content": "", "type": "message/rfc822"}]},
             4300,

@@ -136,7 +136,10 @@ async def test_23_bidi_and_control_characters_form_no_header_and_reach_an_inbox_
         assert told["items"][0]["content"]["title"] == title
 
 
-@pytest.mark.parametrize("value", ["+19005550000", "a@b", "mailto:a@b.example", "a@b.example,c@d.example"])
+@pytest.mark.parametrize(
+    "value",
+    ["+19005550000", "a@b", "a@-b.example", "a@b-.example", "a@b.c-", "mailto:a@b.example", "a@b.example,c@d.example"],
+)
 async def test_31_what_is_no_address_of_a_channel_is_refused(dispatch: Running, value: str) -> None:
     await dispatch.api("PUT", "/v1/receivers/ann", {})
     for channel, expected in (("email", 4313), ("webhook", 4313), ("sms", 4300)):

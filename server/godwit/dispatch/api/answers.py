@@ -18,6 +18,8 @@ from ..codes import DISPATCH_CODES, DispatchCode
 from ..errors import RequestRefused, StoreFailed
 from .openapi import list_queries
 
+RETRY_S = {DispatchCode.ATTEMPTS_TOO_MANY: 60}
+"""Seconds after which a request may succeed, where that is not the next second."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -43,7 +45,7 @@ def show_problem(refused: RequestRefused) -> dict[str, Any]:
 def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Response:
     """A problem+json answer."""
     facts = DISPATCH_CODES[code]
-    headers = {"Retry-After": "1"} if facts.retry else {}
+    headers = {"Retry-After": str(RETRY_S.get(code, 1))} if facts.retry else {}
     body = msgspec.json.encode(show_problem(RequestRefused(code, detail, pointer=pointer)))
     return web.Response(body=body, status=facts.http, content_type="application/problem+json", headers=headers)
 

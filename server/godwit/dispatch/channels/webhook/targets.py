@@ -75,7 +75,7 @@ def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:
         port = url.port
     except ValueError:
         return "is not a valid URL"
-    if url.scheme not in ("http", "https") or not url.host or port is None:
+    if url.scheme not in ("http", "https") or not url.host or not port:
         return "must be an http or https URL with a host"
     if url.user is not None or url.password is not None or url.fragment:
         return "must not hold a user, a password or a fragment"
