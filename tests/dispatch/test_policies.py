@@ -114,8 +114,9 @@ async def test_a_time_is_waited_for_also_through_a_restart_and_a_wrong_one_is_re
                 ("2026-12-24T09:00:00", 4300),
                 ({"local": "2020-01-01T00:00"}, 4322),
             ):
-                status, told = await both.api("POST", "/v1/notifications", {**ANN, "send_at": wrong})
-                assert (status, told["code"], told["pointer"]) == (422, code, "/send_at")
+                for path in ("/v1/notifications", "/v1/notifications/check"):
+                    status, told = await both.api("POST", path, {**ANN, "send_at": wrong})
+                    assert (status, told["code"], told["pointer"]) == (422, code, "/send_at"), path
         async with running(tmp_path, FAST) as both:
             told = await wait_for(both, "n1")
             assert told["counts"] == {"inbox": {"sent": 1}} and datetime.now(UTC) >= soon

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from godwit.dispatch.api.bodies import NotificationBody, read_body
+from godwit.dispatch.api.bodies import NotificationBody, PreferencesBody, read_body
 from godwit.dispatch.api.keys import KeyRing, digest_key
 from godwit.dispatch.api.waiters import Waiters
 from godwit.dispatch.codes import DispatchCode
@@ -50,6 +50,7 @@ def test_an_invalid_field_is_named_by_a_pointer() -> None:
         (BODY[:-1] + b', "color": 1}', "field `color`: expected to, content, override, .* or metadata"),
         (BODY.replace(b'"title"', b'"titel"'), "field `titel`: expected title, body, .* or version"),
         (BODY.replace(b'"ann"', b'{"id": "ann", "name": "x"}'), "field `name`: expected .*locale.*id"),
+        (BODY[:-1] + b', "override": {"email": {"headers": {"Bcc": "x"}}}}', "expected X-…"),
         (BODY[:-1] + b', "category": "a/b"}', "expected a name of 1 to 128 printable characters without a slash"),
         (BODY[:-1] + b', "send_at": {"local": "tomorrow"}}', "expected a local time such as 2026-12-24T09:00"),
         (BODY[:-1] + b', "override": {"email": {"headers": {"Bcc": "x"}}}}', "expected X-…, List-Id"),
@@ -58,6 +59,12 @@ def test_an_invalid_field_is_named_by_a_pointer() -> None:
 def test_a_refusal_names_what_is_expected(body: bytes, expected: str) -> None:
     with pytest.raises(RequestRefused, match=expected):
         read_body(body, NotificationBody)
+
+
+def test_a_key_that_is_not_expected_is_named_by_its_object() -> None:
+    with pytest.raises(RequestRefused, match="'sms': expected email, inbox, webhook or") as caught:
+        read_body(b'{"categories": {"news": {"sms": false}}}', PreferencesBody)
+    assert caught.value.pointer == "/categories"
 
 
 def test_the_order_of_keys_makes_no_other_body() -> None:

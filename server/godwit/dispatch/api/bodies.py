@@ -333,7 +333,7 @@ def read_value(parsed: Any, kind: type[T]) -> tuple[T, bytes]:
     try:
         return msgspec.convert(parsed, kind, strict=True), hashlib.sha256(canonical).digest()
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at `$")
+        what, _, where = str(error).replace(" - at `key` in `$", " - at `$").partition(" - at `$")
         path = _point(where)
         raise RequestRefused(DispatchCode.REQUEST_INVALID, add_choices(what, kind, path), pointer=path) from error
 

@@ -23,7 +23,7 @@ from ..model import ADDRESS_PREFIX, Options, Priority, Step
 from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
 from ..stores.sqlite.manage.pausing import TEMPLATE
-from .bodies import Content, EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
+from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .receivers import check_receiver
 
 ATTACHMENTS_BYTES_MAX = 700_000
@@ -87,10 +87,16 @@ def make_draft(
 
 
 def _check_shown(body: NotificationBody) -> None:
-    """Raises RequestRefused where a receiver would get nothing at all."""
+    """Raises RequestRefused where a receiver would get nothing at all, or actions that are not told apart."""
     email = None if body.override is None else body.override.email
     has_own = email is not None and any((email.subject, email.text, email.html, email.attachments))
-    if not has_own and body.content == Content():
+    content = body.content
+    names = [action.id for action in content.actions]
+    if len(set(names)) != len(names):
+        detail = "an action's id stands twice: the page could not tell which one was pressed"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/content/actions")
+    texts = (content.title, content.body, content.url, content.icon, content.template)
+    if not (has_own or any(texts) or content.actions or content.data):
         detail = "the notification is empty: expected a title, body, url, icon, actions, data or template"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/content")
 

@@ -21,7 +21,7 @@ from ..content.personal import Form, render_people
 from ..content.renderer import Renderer
 from ..errors import RequestRefused
 from ..model import Person, State
-from ..stores.sqlite.accept import Accepted, Draft, find_fingerprint, read_notification, show_counts
+from ..stores.sqlite.accept import Accepted, Draft, find_fingerprint, is_past, read_notification, show_counts
 from ..stores.sqlite.manage.checking import check_draft
 from ..stores.sqlite.manage.deliveries import Wanted, read_deliveries
 from ..stores.sqlite.manage.pausing import TEMPLATE
@@ -215,6 +215,8 @@ class NotificationApi:
         now_ms = time.time_ns() // 1_000_000
         await self._previews.take(caller.tenant)
         draft = await self._make_draft(caller, "", body, fingerprint, now_ms)
+        if is_past(draft, now_ms):
+            raise RequestRefused(DispatchCode.SEND_TIME_PAST, pointer="/send_at")
         found = await self._store.reader.run(
             lambda connection: check_draft(connection, draft, tuple(self._channels), now_ms)
         )

@@ -85,7 +85,7 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     known = find_fingerprint(connection, draft.tenant, draft.id)
     if known is not None:
         return Accepted(draft.id, is_duplicate=True, is_conflict=known != draft.fingerprint)
-    if draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
+    if is_past(draft, now_ms):
         return Accepted(draft.id, is_past=True)
     options = pack_options(draft.options)
     size = len(draft.body) + len(options) + sum(len(content) for _, _, content in draft.rendered)
@@ -109,6 +109,11 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     nid = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     connection.executemany("INSERT INTO rendered VALUES (?, ?, ?, ?)", [(nid, *row) for row in draft.rendered])
     return Accepted(draft.id, unknown=tuple(unknown))
+
+
+def is_past(draft: Draft, now_ms: int) -> bool:
+    """Whether its time had passed when it was sent."""
+    return 0 < draft.due_ms < now_ms - PAST_MS_MAX
 
 
 def find_fingerprint(connection: sqlite3.Connection, tenant: str, name: str) -> bytes | None:

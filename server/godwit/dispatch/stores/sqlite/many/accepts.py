@@ -13,7 +13,7 @@ from itertools import groupby
 from .....logs import read_logger
 from ....codes import DispatchCode
 from ....errors import RequestRefused
-from ..accept import INSERT, PAST_MS_MAX, Accepted, Draft, accept, find_expiry, make_row, pack_numbers, pack_options
+from ..accept import INSERT, Accepted, Draft, accept, find_expiry, is_past, make_row, pack_numbers, pack_options
 from ..receivers import take_number
 from ..tenants import judge_size, read_tenant, take_bytes
 from .rows import pack_names, run_in_savepoint, run_on_rows
@@ -95,7 +95,7 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
         size = len(draft.body) + len(options) + 8
         if fingerprint is not None:
             results.append(Accepted(draft.id, is_duplicate=True, is_conflict=fingerprint != draft.fingerprint))
-        elif draft.due_ms and draft.due_ms < now_ms - PAST_MS_MAX:
+        elif is_past(draft, now_ms):
             results.append(Accepted(draft.id, is_past=True))
         elif found is not None and (quota := judge_size(*found, taken + size)):
             results.append(Accepted(draft.id, quota=quota))
