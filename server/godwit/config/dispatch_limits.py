@@ -24,7 +24,7 @@ class DispatchLimits:
     )
     name_characters_max: int = option(
         128, "Longest id of a notification and longest name of a receiver, in characters.",
-        minimum=8, maximum=1_024,
+        minimum=8, maximum=128,
     )
     inbox_items_max: int = option(
         1_000, "Most items of an inbox; the oldest are removed.",

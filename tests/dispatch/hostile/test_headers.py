@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from godwit.dispatch.api.answers import show_problem
 from godwit.dispatch.codes import DispatchCode
 from godwit.dispatch.errors import RequestRefused
-from tests.dispatch.conftest import Running
+from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_policies import ANN
 
 DEADLINE_S = 60
@@ -65,3 +66,19 @@ async def test_the_id_of_a_batch_s_item_is_named_where_it_is_wrong(dispatch: Run
     await dispatch.api("PUT", "/v1/receivers/ann", {})
     _, told = await dispatch.api("POST", "/v1/notifications/batch", [{**ANN, "id": wrong} for wrong in ("../x", 7, "")])
     assert [(one["code"], one["pointer"]) for one in told["results"]] == [(4300, "/id")] * 3
+
+
+async def test_a_name_that_no_path_could_have_is_refused_in_a_body(tmp_path: Path, runtime: Path) -> None:
+    limits = {"dispatch_limits": {"name_characters_max": 8}}
+    async with running(tmp_path, limits) as both, asyncio.timeout(DEADLINE_S):
+        long, fits = "r" * 9, "r" * 8
+        assert (await both.api("PUT", f"/v1/receivers/{long}", {}))[1]["code"] == 4300
+        for name, expected in ((long, 422), (fits, 202)):
+            note = {"to": {"receiver": {"id": name}}, "content": {"title": "x"}}
+            assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == expected
+        _, told = await both.api("POST", "/v1/notifications/batch", [{**note, "id": long}, {**note, "id": fits}])
+        assert told["results"][0]["pointer"] == "/id" and told["results"][1]["state"] == "accepted"
+        lines = [{"id": long}, {"id": "a", "addresses": [{"id": long, "channel": "email", "value": "a@b.example"}]}]
+        body = "\n".join(map(json.dumps, lines)).encode()
+        _, told = await both.api("POST", "/v1/receivers/import", body)
+        assert [one["pointer"] for one in told["rejected"]] == ["/id", "/addresses/0/id"]

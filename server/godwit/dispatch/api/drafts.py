@@ -25,6 +25,7 @@ from ..stores.sqlite.accept import Draft
 from ..stores.sqlite.manage.pausing import TEMPLATE
 from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .receivers import check_receiver
+from .requests import check_length
 
 ATTACHMENTS_BYTES_MAX = 700_000
 
@@ -120,6 +121,7 @@ def _read_recipients(to: Recipients, limits: DispatchLimits) -> _Recipients:
         return _Recipients((name,), ((name, b"{}"),), is_single=True, address=address)
     if isinstance(to.receiver, NewReceiver):
         check_receiver(to.receiver, "/to/receiver")
+        check_length(to.receiver.id, limits, "/to/receiver/id")
         attributes = msgspec.to_builtins(to.receiver)
         name = attributes.pop("id")
         return _Recipients((name,), ((name, msgspec.json.encode(attributes)),), is_single=True)

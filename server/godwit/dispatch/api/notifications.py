@@ -31,7 +31,7 @@ from .bodies import Channel, Name, NotificationBody, read_body, read_json, read_
 from .drafts import make_draft
 from .keys import Caller, KeyRing
 from .rates import AcceptRates
-from .requests import is_text, read_bytes, read_name, read_number
+from .requests import check_length, is_text, read_bytes, read_name, read_number
 from .templates import fill_content
 
 DELIVERIES_PAGE = 500
@@ -204,6 +204,7 @@ class NotificationApi:
         name = parsed.pop("id", None) if isinstance(parsed, dict) else None
         if name is not None:
             name = _read_id(name)
+            check_length(name, self._limits, "/id")
         body, fingerprint = read_value(parsed, NotificationBody)
         name = name or secrets.token_hex(12)
         return await self._try_draft(caller, name, body, fingerprint, now_ms) or show_repeat(name)

@@ -25,7 +25,7 @@ from .answers import answer
 from .bodies import AddressBody, ImportedReceiver, ReceiverBody, ReceiverPatch, read_body, read_json, read_value
 from .keys import KeyRing
 from .lines import Import
-from .requests import read_bytes, read_name, read_number
+from .requests import check_length, read_bytes, read_name, read_number
 
 
 class ReceiverApi:
@@ -179,6 +179,9 @@ class ReceiverApi:
     def _may_take(self, lines: Import[ImportedReceiver], line: int, row: ImportedReceiver) -> bool:
         try:
             check_receiver(row)
+            check_length(row.id, self._limits, "/id")
+            for number, address in enumerate(row.addresses):
+                check_length(address.id, self._limits, f"/addresses/{number}/id")
         except RequestRefused as refused:
             lines.reject(line, refused.code, refused.detail, refused.pointer)
             return False

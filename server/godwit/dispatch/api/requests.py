@@ -29,6 +29,13 @@ def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
     return name
 
 
+def check_length(name: str, limits: DispatchLimits, pointer: str) -> None:
+    """Raises RequestRefused for a name in a body that no path could name; the longest that a body may have is the default."""
+    if len(name) > limits.name_characters_max:
+        detail = f"a name may have {limits.name_characters_max} characters"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer=pointer)
+
+
 def read_number(request: web.Request, field: str, default: int = 0) -> int:
     """An integer in the query; raises RequestRefused."""
     text = request.query.get(field)
