@@ -88,7 +88,7 @@ def make_draft(
 
 
 def _check_shown(body: NotificationBody) -> None:
-    """Raises RequestRefused where a receiver would get nothing at all, or actions that are not told apart."""
+    """Raises RequestRefused where a receiver would get nothing at all, or two actions with one id."""
     email = None if body.override is None else body.override.email
     has_own = email is not None and any((email.subject, email.text, email.html, email.attachments))
     content = body.content
