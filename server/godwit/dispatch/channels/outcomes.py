@@ -20,7 +20,7 @@ def make_outcome(
     shipment: Shipment, result: Result, detail: str, now_ms: int, chance: float, after_ms: int = 0
 ) -> Outcome:
     """The outcome of the attempt, with the time of the next, if there is one."""
-    key, attempt = shipment.key, shipment.attempt
+    key, attempt, detail = shipment.key, shipment.attempt, keep_utf8(detail)
     if result is Result.OK:
         return Outcome(key, attempt, State.SENT, ref=detail)
     if result in (Result.ADDRESS, Result.CONTENT):
@@ -36,11 +36,16 @@ def make_outcome(
     return Outcome(key, attempt, State.FAILED, reason=reason, ref=detail)
 
 
+def keep_utf8(text: str) -> str:
+    """Another side's text with `?` for each byte that was not UTF-8: neither the store nor JSON takes a lone surrogate."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def make_waiting(
     shipment: Shipment, result: Result, detail: str, now_ms: int, chance: float, after_ms: int = 0
 ) -> Outcome:
     """A throttled send does not count as an attempt: it is retried without a step of the schedule, until it expires."""
-    key, attempt, reason = shipment.key, shipment.attempt, str(result)
+    key, attempt, reason, detail = shipment.key, shipment.attempt, str(result), keep_utf8(detail)
     wait_ms = min(after_ms or THROTTLE_MS, RETRY_AFTER_MS_MAX)
     due_ms = now_ms + wait_ms + int(min(wait_ms, THROTTLE_MS) * chance)
     throttle_ms = min(wait_ms, THROTTLE_MS_MAX)

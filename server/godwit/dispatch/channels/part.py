@@ -39,7 +39,14 @@ class ChannelPart:
     ) -> None:
         self._hints, self._sweep_s, self._sender, self._channel = hints, sweep_ms / 1_000, sender, channel
         self._dispatcher = Dispatcher(
-            channel, store, sender, Clocks(now_ms, mono_ms), pace=pace, lane_of=lane_of, places=places
+            channel,
+            store,
+            sender,
+            Clocks(now_ms, mono_ms),
+            pace=pace,
+            lane_of=lane_of,
+            places=places,
+            on_refused=self._report_refused,
         )
         self.name = channel
         self._due = asyncio.Event()
@@ -78,6 +85,9 @@ class ChannelPart:
         except StoreFailed as error:  # what was in flight is in doubt at the next start
             read_logger().error("dispatch_outcomes_not_stored", channel=self._channel, reason=str(error))
         await self._sender.close()
+
+    def _report_refused(self, error: Exception) -> None:
+        read_logger().error("dispatch_outcome_refused", channel=self._channel, reason=repr(error))
 
 
 async def _run(work: Awaitable[None]) -> None:

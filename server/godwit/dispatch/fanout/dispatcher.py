@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
-from ..errors import NotSent
+from ..errors import NotSent, StoreFailed
 from ..model import DeliveryKey, Job, Outcome, Page, Priority, PutOff, Result, Shipment, State
 from ..stores.ports import FanoutStore, Sender
 from .lanes import Lanes, Places
@@ -41,7 +41,10 @@ class Clocks:
 
 
 class Dispatcher:
-    """Works for one channel. `lane_of` says which shipments share a lane, `places` are those at its providers."""
+    """Works for one channel. `lane_of` says which shipments share a lane, `places` are those at its providers.
+
+    `on_refused` is called with the error of each result that the store cannot take.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,9 @@ class Dispatcher:
         pace: Pace,
         lane_of: Callable[[Shipment], Hashable] = lambda shipment: shipment.tenant,
         places: Places | None = None,
+        on_refused: Callable[[Exception], None] = lambda error: None,
     ) -> None:
+        self._on_refused = on_refused
         self.channel = channel
         self._store, self._sender, self._clocks, self._pace = store, sender, clocks, pace
         self._waiting = Lanes(lane_of, pace.per_lane, pace.slots, places)
@@ -122,13 +127,13 @@ class Dispatcher:
     async def tick(self) -> None:
         """One transaction: stores outcomes, renews leases of running sends, and marks the sends that start next."""
         self.stirred.clear()
+        put_off, self._put_off = self._put_off, []
+        if put_off:  # a loss is harmless: their leases end
+            await self._store.put_off(put_off)
         outcomes, starts = list(self._outcomes), self._choose_starts()
         mono_ms = self._clocks.mono_ms()
         renews = mono_ms >= self._renewed_ms + self._pace.lease_ms // 3
         in_flight = [held.shipment for held in self._in_flight.values()] if renews else []
-        put_off, self._put_off = self._put_off, []
-        if put_off:  # a loss is harmless: their leases end
-            await self._store.put_off(put_off)
         if not (outcomes or starts or in_flight):
             return
         lease_end_ms = mono_ms + self._pace.lease_ms
@@ -137,6 +142,13 @@ class Dispatcher:
         begun: list[Shipment] = []
         try:
             begun = await self._store.advance(outcomes, starts, in_flight, now_ms, now_ms + self._pace.lease_ms)
+        except StoreFailed:
+            raise
+        except Exception:  # of one outcome: the others, and all sends after them, do not wait for it
+            if not outcomes:
+                raise
+            await self._store_each(outcomes)
+            begun = await self._store.advance([], starts, in_flight, now_ms, now_ms + self._pace.lease_ms)
         finally:
             started = {shipment.key for shipment in begun}
             for shipment in starts:
@@ -145,6 +157,22 @@ class Dispatcher:
         del self._outcomes[: len(outcomes)]  # only now: until they are stored they are this worker's to tell
         for shipment in begun:
             self._start(Held(shipment, lease_end_ms))
+
+    async def _store_each(self, outcomes: list[Outcome]) -> None:
+        """Store outcomes one by one. One that the store cannot take ends its delivery with the reason."""
+        for outcome in outcomes:
+            try:
+                await self._settle(outcome)
+            except StoreFailed:
+                raise
+            except Exception as error:
+                self._on_refused(error)
+                detail = f"the result could not be stored: {type(error).__name__}"
+                await self._settle(Outcome(outcome.key, outcome.attempt, State.UNKNOWN, str(Result.DOUBT), detail))
+
+    async def _settle(self, outcome: Outcome) -> None:
+        now_ms = self._clocks.now_ms()
+        await self._store.advance([outcome], [], [], now_ms, now_ms + self._pace.lease_ms)
 
     async def stop(self) -> None:
         """Finish running sends and store their outcomes; nothing new starts. Nobody may call `tick` afterwards."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ...model import Result
+from ..outcomes import keep_utf8
 
 GREYLIST_MS = 300_000
 """The shortest wait after a temporary refusal: a greylisting server accepts a sender only some minutes later."""
@@ -38,4 +39,4 @@ def is_address_gone(status: str) -> bool:
 
 def hide_addresses(text: str) -> str:
     """A mail server's answer on one line, without anything like an address, because it is kept longer than the address may be."""
-    return _ADDRESS.sub("(address)", " ".join(text[:_CLEANED_MAX].split()))
+    return _ADDRESS.sub("(address)", " ".join(keep_utf8(text[:_CLEANED_MAX]).split()))
