@@ -346,6 +346,29 @@ def test_all_mistakes_are_told_at_once_in_their_order() -> None:
     assert [error.key for error in told.value.errors] == ["access.mode", "client.tls_address"]
 
 
+def test_rules_between_values_are_reported_with_invalid_values_unless_they_are_about_one() -> None:
+    rules = {"access": {"mode": "basic"}, "client": {"tls_address": "127.0.0.1:1"}}
+
+    def found(table: dict[str, dict[str, object]], *, environment: dict[str, str] | None = None) -> list[str]:
+        with pytest.raises(ConfigInvalid) as refused:
+            build_config(rules | table, environment or {}, {})
+        return [error.key for error in getattr(refused.value, "errors", [refused.value])]
+
+    assert found({"node": {"shards": -1}}) == ["node.shards", "access.mode", "client.tls_address"]
+    assert found({"tls": {"certificate_files": 7}}) == ["tls.certificate_files", "access.mode"]
+    assert found({"access": {"mode": "basik"}}) == ["access.mode", "client.tls_address"]
+    # The unknown name may be the one that a rule misses.
+    assert found({"access": {"mode": "basic", "publish_tokns": ["x"]}}) == [
+        "access.publish_tokns",
+        "client.tls_address",
+    ]
+    assert found({}, environment={"GODWIT_TLS_CERTS": "x"}) == ["GODWIT_TLS_CERTS"]
+    assert found({"issuers": {"https://a": 7}, "access": {"mode": "jwt"}}) == [
+        'issuers."https://a"',
+        "client.tls_address",
+    ]
+
+
 @pytest.mark.parametrize("toml", ['[acess]\nbasic = "hunter2"', '[access]\nbasicc = "hunter2"'])
 def test_the_value_of_an_unknown_name_is_not_shown(toml: str) -> None:
     """It may be a secret whose name is misspelt."""

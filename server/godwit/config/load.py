@@ -108,7 +108,6 @@ def build_config(
         with mistakes.gather():
             values[key] = _find_option(key, text, "flag").parse(text, "flag")
             sources[key] = "flag"
-    mistakes.raise_found()
     sections = {
         name: section(**{key.split(".")[1]: values[key] for key in OPTIONS if key.startswith(name + ".")})
         for name, section in SECTIONS.items()
@@ -116,7 +115,9 @@ def build_config(
     config = Config(**sections, patterns=patterns, issuers=issuers, sources=MappingProxyType(sources))
     config = replace(config, ignored_variables=tuple(sorted(ignored)))
     if check:
-        check_config(config)
+        with mistakes.gather_rules():
+            check_config(config)
+    mistakes.raise_found()
     return config
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ..errors import ConfigInvalid, ConfigsInvalid
+from ..errors import ConfigInvalid, ConfigNameUnknown, ConfigsInvalid
 
 
 class Mistakes:
@@ -22,6 +22,15 @@ class Mistakes:
         except ConfigInvalid as error:
             self._found.extend(error.errors if isinstance(error, ConfigsInvalid) else [error])
 
+    @contextmanager
+    def gather_rules(self) -> Iterator[None]:
+        """Keep the rules between values that the block raises, except those that name a setting whose own value is invalid."""
+        invalid = {_find_name(error) for error in self._found}
+        rules = Mistakes()
+        with rules.gather():
+            yield
+        self.add(error for error in rules._found if not any(name in str(error) for name in invalid))
+
     def add(self, found: Iterable[ConfigInvalid]) -> None:
         self._found.extend(found)
 
@@ -31,3 +40,11 @@ class Mistakes:
             raise self._found[0]
         if self._found:
             raise ConfigsInvalid(self._found)
+
+
+def _find_name(error: ConfigInvalid) -> str:
+    """The text by which a rule names an invalid setting; of an unknown one its section, because nobody knows which was meant."""
+    section, _, name = error.key.rpartition(".")
+    if error.key.startswith(("issuers", "patterns")):
+        return error.key.partition(".")[0]
+    return section if isinstance(error, ConfigNameUnknown) else name
