@@ -45,6 +45,8 @@ pub(super) struct Exchange {
     pub held: Option<Box<produce::Held>>,
     pub poll: Option<Box<consume::Poll>>,
     pub event_ids: Option<Box<event_ids::EventIds>>,
+    /// What helps if the publish that is being committed finds no snapshot.
+    pub hint: &'static str,
     /// The socket closes only after the peer has: bytes may still come, and closing over them would lose the answer.
     pub lingers: bool,
 }

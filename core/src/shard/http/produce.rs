@@ -32,7 +32,11 @@ impl Shard {
 
     /// A DELETE of a snapshot.
     pub(super) fn remove_snapshot(&mut self, socket: u32, head: &Head<'_>) -> Result<Step, Refused> {
-        self.publish_alone(socket, &http::read_removal(head)?)
+        let removal = http::read_removal(head)?;
+        if let Some(connection) = self.connections.get_mut(socket) {
+            connection.exchange().hint = http::hint_at_plus(head);
+        }
+        self.publish_alone(socket, &removal)
     }
 
     /// The one publish of a request.
@@ -173,7 +177,9 @@ impl Shard {
             Outcome::Refused(code) => {
                 self.counters.count_refused_publish(self.connections.get(socket), code);
                 self.tell_refusal(socket, code, "");
-                self.put_refusal(socket, &http::refuse(code, ""));
+                let hint = self.connections.get_mut(socket).map(|connection| connection.exchange().hint);
+                let hint = hint.filter(|_| code == Code::SnapshotMissing).unwrap_or_default();
+                self.put_refusal(socket, &http::refuse(code, hint));
             }
         }
     }

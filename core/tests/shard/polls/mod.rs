@@ -157,8 +157,13 @@ fn interest_ends_with_a_long_poll_and_a_plain_read_is_none() {
 fn a_plus_in_a_query_is_a_blank_and_the_404_says_so() {
     let mut world = World::new(open_settings(), 1, false);
     let place = world.accept(0);
-    for (target, is_hinted) in [("/v1/snapshot?subject=/a+b", true), ("/v1/snapshot?subject=/a%20b", false)] {
-        world.bytes(place, get(target, None).as_bytes());
+    for (target, is_hinted, verb) in [
+        ("/v1/snapshot?subject=/a+b", true, "GET"),
+        ("/v1/snapshot?subject=/a%20b", false, "GET"),
+        ("/v1/snapshot?subject=/a+b", true, "DELETE"),
+        ("/v1/snapshot?subject=/a%20b", false, "DELETE"),
+    ] {
+        world.bytes(place, get(target, None).replacen("GET", verb, 1).as_bytes());
         world.turn_all();
         let text = String::from_utf8(std::mem::take(&mut world.socket(place).taken)).expect("UTF-8");
         assert!(text.starts_with("HTTP/1.1 404 ") && text.contains("%2B") == is_hinted, "{text}");
