@@ -133,9 +133,9 @@ pub struct Limits {
     pub partial_bytes_max: usize,
     /// Most subjects with messages, a snapshot or a subscriber.
     pub subjects_max: usize,
-    /// Messages kept in a subject's log; the oldest are evicted.
+    /// Messages kept in a subject's log; the oldest are evicted, except those that MQTT sessions or groups still have to get (`mqtt_owed_messages_max`).
     pub log_messages_max: usize,
-    /// Age at which a message expires from its log.
+    /// Age at which a message expires from its log, with the same exception.
     pub log_age_ms_max: u64,
     /// Bytes of all logs and snapshots. Beyond it, the largest of a few sampled logs lose their oldest messages, and finally their snapshot. Messages owed to MQTT sessions go after all others; with more than 65,536 logs some may go earlier.
     pub logs_bytes_max: usize,
