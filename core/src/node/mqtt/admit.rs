@@ -59,12 +59,15 @@ impl Node {
     }
 
     /// What is kept of a client stays as it was; one of which nothing is kept is forgotten.
-    pub(super) fn leave_unclaimed(&mut self, id: &Arc<str>) {
+    pub(super) fn leave_unclaimed(&mut self, id: &Arc<str>, connection: ConnectionId) {
         let Some(client) = self.clients.by_id.get(id) else { return };
         if client.kept.is_some() || client.will.is_some() {
             let due = client.due();
+            let is_free_for_another = self.clients.freed.get(&due.2).is_some_and(|freed| *freed != connection);
             self.restore_timers(id, due);
-            self.return_kept(id);
+            if !is_free_for_another {
+                self.return_kept(id);
+            }
         } else if client.owner().is_none() {
             self.clients.remove(id);
         }
@@ -75,16 +78,20 @@ impl Node {
         self.clients.by_id.get(id).is_some_and(|client| self.clients.waiting.contains_key(&client.serial))
     }
 
-    /// A connection that waited for its client identifier has gone.
+    /// A connection that waited for its client identifier has gone. Where another one waits, or the identifier is free for another one,
+    /// the client has come back all the same.
     pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
         let Some(client) = self.clients.by_id.get(id) else { return };
         if self.clients.waiting.get(&client.serial) == Some(&connection) {
             self.clients.waiting.remove(&client.serial);
-        } else if client.is_nobodys() {
+        } else if self.clients.freed.get(&client.serial) == Some(&connection) {
             // The identifier became free for it, but it left before it took it.
-            self.clients.remove(id);
-        } else if client.owner().is_none() {
-            self.return_kept(id);
+            self.clients.freed.remove(&client.serial);
+            if client.is_nobodys() {
+                self.clients.remove(id);
+            } else {
+                self.return_kept(id);
+            }
         }
     }
 
@@ -112,6 +119,7 @@ impl Node {
         // Those of a connection whose shard gave up.
         let (stale, lost) = (client.hold.take(), client.connected_will.take());
         self.clients.waiting.remove(&client.serial);
+        self.clients.freed.remove(&client.serial);
         let mut kept = client.kept.take().map(|kept| *kept);
         client.away = None;
         let (will, expires_ms) = (client.will.take(), client.expires_ms);

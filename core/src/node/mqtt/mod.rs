@@ -146,6 +146,8 @@ pub(in crate::node) struct Clients {
     by_id: HashMap<Arc<str>, Box<Client>>,
     /// Connections that wait for another one of their client to go, by the client's serial.
     waiting: HashMap<u32, ConnectionId>,
+    /// Those that were told that their client's identifier is free, and have not claimed it yet, by its serial.
+    freed: HashMap<u32, ConnectionId>,
     last_serial: u32,
     /// When something of a client is due (monotonic ms).
     timers: BTreeMap<(u64, u32), Arc<str>>,
@@ -211,7 +213,7 @@ impl Node {
             return Claim::Wait;
         }
         if let Err(code) = clients.promise(id, place, is_own, self.limits.mqtt_sessions_max) {
-            self.leave_unclaimed(id);
+            self.leave_unclaimed(id, connection);
             return Claim::Full(code);
         }
         self.take_client(id, holder, connection, is_clean)
@@ -286,6 +288,7 @@ impl Node {
         // What is kept holds now what the connection held.
         self.end_hold(hold);
         if let Some(waiting) = waiting {
+            self.clients.freed.insert(serial, waiting);
             self.wakes |= self.clients.tell(waiting, Mail::Free(waiting));
         }
     }

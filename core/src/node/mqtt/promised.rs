@@ -67,6 +67,7 @@ impl Clients {
     pub(super) fn remove(&mut self, id: &str) {
         if let Some(client) = self.by_id.remove(id) {
             self.promises.give_back(client.place());
+            self.freed.remove(&client.serial);
         }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use super::admit::taken;
 use super::{come, connect, listeners, packet, subscribe};
 use crate::world::{Place, World, open_settings};
+use godwit_core::holder::{ANONYMOUS, Revoked};
+use godwit_core::position::Now;
 
 /// A PUBLISH that a member received, or a PUBREL, by its identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,5 +166,54 @@ fn what_is_in_flight_goes_to_another_member_when_the_one_that_waits_leaves() {
         world.turn_all();
         let again = settle(&mut world, other, &sent[1], 1);
         assert_eq!(numbers(&again), numbers(&sent[0]), "has_gone {has_gone}");
+    }
+}
+
+/// A client connects three times at once: its second connection leaves when its first has gone, and before its third has looked.
+#[test]
+fn what_is_in_flight_stays_with_the_session_when_an_earlier_connection_that_waited_leaves() {
+    for is_evicted in [true, false] {
+        let Pair { mut world, other, sent, .. } = pair(1);
+        let second = come(&mut world, 1, &hello(false));
+        world.turn_alone(1);
+        let third = come(&mut world, 1, &hello(false));
+        world.turn_alone(0);
+        if !is_evicted {
+            world.gone(second);
+        }
+        world.turn_alone(1);
+        world.turn_all();
+        world.turn_all();
+        assert_eq!(numbers(&got(&mut world, third)), numbers(&sent[0]), "evicted {is_evicted}");
+        assert_eq!(settle(&mut world, other, &sent[1], 1), [], "the other gets none of them");
+    }
+}
+
+/// What ends a session that another connection of its client is about to take over.
+#[test]
+fn what_is_in_flight_goes_to_another_member_when_the_session_expires_or_is_revoked_in_a_takeover() {
+    for is_revoked in [false, true] {
+        for qos in [1, 2] {
+            let Pair { mut world, other, sent, .. } = pair(qos);
+            come(&mut world, 1, &hello(false));
+            world.turn_alone(1);
+            world.turn_alone(0);
+            {
+                let mut node = world.node.lock().unwrap();
+                if is_revoked {
+                    let revoked = Revoked { authority: Some(ANONYMOUS.into()), ..Revoked::default() };
+                    assert_eq!(node.revoke_away(&revoked, None), None);
+                    assert_eq!(node.ended().sessions, 1);
+                } else {
+                    node.sweep(Now { mono_ms: u64::MAX, ..world.now });
+                }
+            }
+            world.turn_all();
+            world.turn_all();
+            let again = settle(&mut world, other, &sent[1], qos);
+            let expected = if qos == 1 { numbers(&sent[0]) } else { BTreeSet::new() };
+            assert_eq!(numbers(&again), expected, "QoS {qos}, revoked {is_revoked}");
+            assert_eq!(again.len(), expected.len(), "each once");
+        }
     }
 }
