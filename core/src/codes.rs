@@ -154,6 +154,10 @@ pub enum Code {
     MovedByOperator = 4207,
     /// Connection limit or connection rate of this address or identity exceeded. Retry later.
     ConnectsTooMany = 4208,
+    /// The node's configuration grants this client less than before. Reconnect to get the rights that it grants now.
+    RightsChanged = 4209,
+    /// The keys of the token's issuer cannot be fetched now. Retry later.
+    KeysUnavailable = 4210,
 }
 
 struct Row {
@@ -165,7 +169,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-static ROWS: [Row; 74] = [
+static ROWS: [Row; 76] = [
     Row { code: Code::ClosedNormally, name: "ClosedNormally", retry: true, http: 0, sentence: "The connection ended because one side asked for it." },
     Row { code: Code::GoingAway, name: "GoingAway", retry: true, http: 503, sentence: "The peer is leaving: a page was closed, or a node stops." },
     Row { code: Code::ProtocolBroken, name: "ProtocolBroken", retry: false, http: 400, sentence: "The peer broke RFC 6455." },
@@ -240,6 +244,8 @@ static ROWS: [Row; 74] = [
     Row { code: Code::ConnectionInternalError, name: "ConnectionInternalError", retry: true, http: 500, sentence: "The server had an internal error and closed this connection." },
     Row { code: Code::MovedByOperator, name: "MovedByOperator", retry: true, http: 503, sentence: "An operator asks this client to connect to another node." },
     Row { code: Code::ConnectsTooMany, name: "ConnectsTooMany", retry: true, http: 429, sentence: "Connection limit or connection rate of this address or identity exceeded. Retry later." },
+    Row { code: Code::RightsChanged, name: "RightsChanged", retry: true, http: 503, sentence: "The node's configuration grants this client less than before. Reconnect to get the rights that it grants now." },
+    Row { code: Code::KeysUnavailable, name: "KeysUnavailable", retry: true, http: 503, sentence: "The keys of the token's issuer cannot be fetched now. Retry later." },
 ];
 
 impl Code {

@@ -86,6 +86,8 @@ class Code(IntEnum):
     CONNECTION_INTERNAL_ERROR = 4206
     MOVED_BY_OPERATOR = 4207
     CONNECTS_TOO_MANY = 4208
+    RIGHTS_CHANGED = 4209
+    KEYS_UNAVAILABLE = 4210
 
 
 class CodeFacts(NamedTuple):
@@ -394,6 +396,14 @@ CODES: dict[int, CodeFacts] = {
     Code.CONNECTS_TOO_MANY: CodeFacts(
         4208, "ConnectsTooMany", True, 429,
         "Connection limit or connection rate of this address or identity exceeded. Retry later.",
+    ),
+    Code.RIGHTS_CHANGED: CodeFacts(
+        4209, "RightsChanged", True, 503,
+        "The node's configuration grants this client less than before. Reconnect to get the rights that it grants now.",
+    ),
+    Code.KEYS_UNAVAILABLE: CodeFacts(
+        4210, "KeysUnavailable", True, 503,
+        "The keys of the token's issuer cannot be fetched now. Retry later.",
     ),
 }
 

@@ -128,6 +128,10 @@ class AuthorizerFailed(GodwitError):
     """A user's authorizer raised an error, exceeded its timeout, or returned something else than an answer. The question is refused."""
 
 
+class KeysUnavailable(AuthorizerFailed):
+    """The keys of a token's issuer cannot be fetched now, or it is too soon to look for another key. The question is refused."""
+
+
 class NodeFailed(GodwitError):
     """The node could not do what it was asked. The message says what and why."""
 

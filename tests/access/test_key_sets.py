@@ -89,14 +89,14 @@ async def test_keys_are_asked_for_once_rotated_taken_back_and_missed_when_they_a
                 pass
             assert await connect(node, login.token("one")) == 0, "both serve while keys change"
             login.shown = ["two"]
-            while (code := await connect(node, login.token("one"))) in (0, 4204):  # until two looks did not find it
+            while (code := await connect(node, login.token("one"))) in (0, 4210):  # until two looks did not find it
                 pass
             assert code == 4002 and await connect(node, login.token("two")) == 0
 
             login.status = 503
             while (code := await connect(node, login.token("two"))) == 0:
                 pass
-            assert code == 4204, "nobody is let in by keys that are too old, and may try again"
+            assert code == 4210, "nobody is let in by keys that are too old, and may try again"
             login.status = 200
             while await connect(node, login.token("two")) != 0:
                 pass
@@ -108,7 +108,7 @@ async def test_keys_come_over_tls_from_a_server_whose_certificate_is_trusted_and
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(*ours.issue("127.0.0.1"))
     async with asyncio.timeout(DEADLINE_S), listening(login, tls) as url:
-        for authorities, code, asked in (("", 4204, 0), (str(theirs.file), 4204, 0), (str(ours.file), 0, 1)):
+        for authorities, code, asked in (("", 4210, 0), (str(theirs.file), 4210, 0), (str(ours.file), 0, 1)):
             rules = {"keys_url": url, "algorithms": ["ES256"], "keys_authorities_file": authorities}
             async with testing.node({"access": {"mode": "jwt"}, "issuers": {ISSUER: rules}}) as node:
                 assert await connect(node, login.token("one")) == code, authorities

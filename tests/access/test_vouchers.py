@@ -173,6 +173,6 @@ async def test_patterns_of_certificates_that_are_narrowed_end_the_connections_un
             assert (await ask(socket, {"id": 1, **publish}))["ok"] == "published"
             table["access"] = {**table["access"], "certificate_publish": ["/other/{identity}"]}
             await reload(node, table)
-            assert await read_end(socket) == 4003
+            assert await read_end(socket) == 4209
         async with websocket(node, made) as socket:
             assert (await ask(socket, {"id": 1, **publish}))["error"] == 4114

@@ -152,6 +152,10 @@ export const Code = Object.freeze({
   MovedByOperator: 4207,
   /** Connection limit or connection rate of this address or identity exceeded. Retry later. */
   ConnectsTooMany: 4208,
+  /** The node's configuration grants this client less than before. Reconnect to get the rights that it grants now. */
+  RightsChanged: 4209,
+  /** The keys of the token's issuer cannot be fetched now. Retry later. */
+  KeysUnavailable: 4210,
 });
 
 /** @typedef {{ number: number, name: string, retry: boolean, sentence: string }} CodeFacts one row of codes.toml */
@@ -232,6 +236,8 @@ export const CODES = new Map([
   [4206, { number: 4206, name: "ConnectionInternalError", retry: true, sentence: "The server had an internal error and closed this connection." }],
   [4207, { number: 4207, name: "MovedByOperator", retry: true, sentence: "An operator asks this client to connect to another node." }],
   [4208, { number: 4208, name: "ConnectsTooMany", retry: true, sentence: "Connection limit or connection rate of this address or identity exceeded. Retry later." }],
+  [4209, { number: 4209, name: "RightsChanged", retry: true, sentence: "The node's configuration grants this client less than before. Reconnect to get the rights that it grants now." }],
+  [4210, { number: 4210, name: "KeysUnavailable", retry: true, sentence: "The keys of the token's issuer cannot be fetched now. Retry later." }],
 ]);
 
 /**

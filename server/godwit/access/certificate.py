@@ -142,9 +142,9 @@ class CertificateAuthorizer(Authorizer):
         gone = [name for name in self._authorities if name not in other._authorities]
         self._withdrawn += [(f"{_SOURCE}\n{name}", Code.TOKEN_INVALID) for name in gone]
         if gone:  # whether one of them stands behind those is said by the next handshake
-            self._withdrawn.append((f"{_SOURCE}\n{_CHAIN}", Code.TOKEN_EXPIRED))
+            self._withdrawn.append((f"{_SOURCE}\n{_CHAIN}", Code.RIGHTS_CHANGED))
         if set(self._templates) - set(other._templates) or set(self._basis) - set(other._basis):
-            self._withdrawn.append((_SOURCE, Code.TOKEN_EXPIRED))
+            self._withdrawn.append((_SOURCE, Code.RIGHTS_CHANGED))
         self._removed = {**self._removed, **{name: self._authorities[name] for name in gone}}
         self._authorities = other._authorities
         for name in self._authorities:

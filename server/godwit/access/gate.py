@@ -13,7 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ..codes import Code
+from ..codes import CODES, Code
 from ..engine import (
     Answer,
     AnswerOrder,
@@ -24,7 +24,7 @@ from ..engine import (
     RefuseOrder,
     WithdrawOrder,
 )
-from ..errors import AuthorizerFailed, NodeFailed
+from ..errors import AuthorizerFailed, KeysUnavailable, NodeFailed
 from ..logs import FIELD_CHARACTERS_MAX, read_logger
 from .answers import check_connect, check_selector, refuse_reserved
 from .authorizer import Authorizer, ConnectQuestion, SelectorQuestion
@@ -159,17 +159,18 @@ class Gate:
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
             kind = "" if isinstance(error, AuthorizerFailed) else f"{type(error).__name__}: "
-            self._fail(question, f"{kind}{error}" if error else "it gave up")
+            why = f"{kind}{error}" if error else "it gave up"
+            self._fail(question, why, are_keys_missing=isinstance(error, KeysUnavailable))
         else:
             self._reply(done.result())
 
-    def _fail(self, question: Question, why: str) -> None:
-        """A user's authorizer failed: nothing is allowed."""
+    def _fail(self, question: Question, why: str, *, are_keys_missing: bool = False) -> None:
+        """A user's authorizer failed, or a token cannot be judged now: nothing is allowed."""
         self.counts["failed"] += 1
         token = question.token if isinstance(question, AuthorizeReport) else None
         why = hide(f"{_name_method(question)}: {why}"[:FIELD_CHARACTERS_MAX], token)
         read_logger().warning("authorizer_failed", connection=question.connection, reason=why)
-        self._reply(_fail_closed(question))
+        self._reply(_fail_closed(question, Code.KEYS_UNAVAILABLE if are_keys_missing else Code.AUTHORIZER_UNAVAILABLE))
 
     def _reply(self, order: Answer) -> None:
         self.counts["refused" if _is_no(order) else "granted"] += 1
@@ -268,10 +269,10 @@ def _concerns(order: AskAgainOrder, question: AskReport) -> bool:
     return order.identity in (None, question.identity) and order.tenant in (None, question.tenant)
 
 
-def _fail_closed(question: Question) -> Answer:
+def _fail_closed(question: Question, code: Code) -> Answer:
     if isinstance(question, AskReport):
         return AnswerOrder(question.connection, (question.selector, question.action, "ask"), question.is_background)
-    return RefuseOrder(question.connection, int(Code.AUTHORIZER_UNAVAILABLE), "the authorizer did not answer")
+    return RefuseOrder(question.connection, int(code), CODES[code].sentence)
 
 
 def _is_no(order: Answer) -> bool:

@@ -18,6 +18,7 @@ from godwit.access.revocation import Revocations
 from godwit.codes import Code
 from godwit.config.tree import AccessConfig
 from godwit.engine import AnswerOrder, AskAgainOrder, AskReport, AuthorizeReport, GrantOrder, Order, RefuseOrder
+from godwit.errors import KeysUnavailable
 
 TOKEN = "correct-horse-battery-staple"
 CONNECT = AuthorizeReport(7, TOKEN, "test/1", "127.0.0.1:9", False)
@@ -96,6 +97,15 @@ async def test_a_connection_without_a_clear_answer_is_refused_and_may_come_back(
     assert gate.counts["failed"] == 1
     [line] = logs
     assert line["event"] == "authorizer_failed" and line["reason"].startswith("connect: ") and TOKEN not in str(line)
+
+
+async def test_a_token_whose_keys_cannot_be_fetched_is_refused_with_a_code_of_its_own() -> None:
+    async def answer() -> Any:
+        raise KeysUnavailable("the keys of https://id were looked at a moment ago: try again")
+
+    order, gate = await run(answer, CONNECT)
+    assert isinstance(order, RefuseOrder) and order.code == Code.KEYS_UNAVAILABLE
+    assert gate.counts["failed"] == 1
 
 
 async def test_an_end_in_seconds_is_named_once_in_the_log() -> None:

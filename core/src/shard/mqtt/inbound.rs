@@ -215,11 +215,11 @@ pub(super) fn reason_of(code: Code) -> Reason {
         | Code::ShareExceeded => Reason::QUOTA,
         Code::NodeBusy | Code::PartialBytesExceeded | Code::ConnectsTooMany => Reason::QUOTA,
         Code::Draining | Code::GoingAway => Reason::SHUTTING_DOWN,
-        Code::AuthorizerUnavailable => Reason::UNAVAILABLE,
+        Code::AuthorizerUnavailable | Code::KeysUnavailable => Reason::UNAVAILABLE,
         Code::IdleTimeout => Reason::KEEP_ALIVE_TIMEOUT,
         Code::MessageTooBig => Reason::PACKET_TOO_LARGE,
         Code::MessageTimeout => Reason::PROTOCOL_ERROR,
-        Code::MovedByOperator | Code::ClosedByOperator => Reason::ADMINISTRATIVE,
+        Code::MovedByOperator | Code::ClosedByOperator | Code::RightsChanged => Reason::ADMINISTRATIVE,
         Code::ContentInvalid => Reason::PAYLOAD_INVALID,
         // Of the codes that SUBACK and PUBACK have, the one that says: valid, and not taken.
         Code::AuthorizerTimeout => Reason::IMPLEMENTATION,

@@ -128,7 +128,7 @@ class TokenAuthorizer(Authorizer):
             return Refusal(str(refused), Code.AUTHORIZER_UNAVAILABLE if refused.is_early else code)
 
     async def judge(self, token: str) -> Grant:
-        """The grant of a token; raises TokenRefused, or AuthorizerFailed if the issuer's keys are not available."""
+        """The grant of a token; raises TokenRefused, or KeysUnavailable."""
         if len(token) > TOKEN_BYTES_MAX:
             raise TokenRefused(f"the token is longer than {TOKEN_BYTES_MAX:,} bytes")
         digest = hashlib.sha256(token.encode()).digest()

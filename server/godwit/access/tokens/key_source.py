@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from ...config.tree import IssuerConfig
-from ...errors import AuthorizerFailed, ConfigInvalid
+from ...errors import ConfigInvalid, KeysUnavailable
 from ...logs import read_logger
 from .keys import KeyRing, read_key_set, read_keys
 
@@ -52,7 +52,7 @@ class KeySource:
         self.fetches = 0
 
     async def keys(self, key_id: str | None) -> KeyRing:
-        """Keys that are fresh enough; fetched again if `key_id` is not among them. Raises AuthorizerFailed."""
+        """Keys that are fresh enough; fetched again if `key_id` is not among them. Raises KeysUnavailable."""
         if self._issuer.keys_file:
             assert self._ring is not None
             return self._ring
@@ -62,22 +62,22 @@ class KeySource:
         if is_stale or not is_known:
             has_looked = await self._refresh()
             if not (is_stale or is_known or has_looked):
-                raise AuthorizerFailed(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
+                raise KeysUnavailable(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
             age_ms = (self._now_s() - self._fetched_s) * 1000
         elif age_ms >= self._issuer.keys_age_ms_max / 2 and self._may_try():
             self._begin()  # in the background: whoever comes meanwhile is judged by what is known
         if self._ring is None or age_ms >= self._issuer.keys_age_ms_max:
-            raise AuthorizerFailed(f"the keys of {self._issuer.issuer} cannot be had")
+            raise KeysUnavailable(f"the keys of {self._issuer.issuer} cannot be had")
         return self._ring
 
     async def look_again(self, ring: KeyRing, looks: int) -> KeyRing | None:
-        """Newer keys than these, if a fetch finds any; raises AuthorizerFailed if it is too soon for one. `looks`: the
+        """Newer keys than these, if a fetch finds any; raises KeysUnavailable if it is too soon for one. `looks`: the
         number of `fetches` when the token arrived; a fetch since then is enough.
         """
         if self._issuer.keys_file or (self._ring is ring and self.fetches > looks):
             return None
         if self._ring is ring and not await self._refresh():
-            raise AuthorizerFailed(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
+            raise KeysUnavailable(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
         return None if self._ring is ring else self._ring
 
     def list_fingerprints(self) -> list[str] | None:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from godwit.access.tokens.key_source import KeySource, read_authorities, read_key_file
 from godwit.config.tree import IssuerConfig
-from godwit.errors import AuthorizerFailed, ConfigInvalid
+from godwit.errors import ConfigInvalid, KeysUnavailable
 
 ISSUER = IssuerConfig(
     "i", algorithms=("EdDSA",), keys_url="https://i/keys", keys_age_ms_max=100_000, refresh_ms_min=10_000
@@ -61,7 +61,7 @@ async def test_an_unknown_key_makes_it_look_again_but_not_often() -> None:
     endpoint = Endpoint()
     first = await endpoint.source.keys("k1")
     for _ in range(50):
-        with pytest.raises(AuthorizerFailed, match="try again"):  # a true holder of a new key may come meanwhile
+        with pytest.raises(KeysUnavailable, match="try again"):  # a true holder of a new key may come meanwhile
             await endpoint.source.keys("forged")
         assert await endpoint.source.keys("k1") is first
     assert endpoint.asked == 1, "strangers cannot make it hammer the issuer"
@@ -75,7 +75,7 @@ async def test_after_a_wrong_signature_it_looks_again_where_no_look_was_made_for
     looks = endpoint.source.fetches
     first = await endpoint.source.keys(None)
     assert await endpoint.source.look_again(first, looks) is None, "this look was the token's own"
-    with pytest.raises(AuthorizerFailed, match="try again"):
+    with pytest.raises(KeysUnavailable, match="try again"):
         await endpoint.source.look_again(first, endpoint.source.fetches)
     endpoint.rotate("k1")  # another key under the same name
     endpoint.now_s += 11
@@ -98,7 +98,7 @@ async def test_a_key_is_withdrawn_when_two_good_looks_in_a_row_do_not_find_it() 
         endpoint.now_s += 101
         try:
             return len((await endpoint.source.keys("k1")).keys)
-        except AuthorizerFailed:
+        except KeysUnavailable:
             return 0
 
     one = json.dumps({"keys": json.loads(both)["keys"][:1]}).encode()
@@ -125,10 +125,10 @@ async def test_while_the_endpoint_is_down_known_keys_serve_until_they_are_old_an
     await asyncio.sleep(0)
     assert endpoint.asked == 2, "looked for in the background, before they are old"
     endpoint.now_s += 41
-    with pytest.raises(AuthorizerFailed):
+    with pytest.raises(KeysUnavailable):
         await endpoint.source.keys("k1")
     for _ in range(20):
-        with pytest.raises(AuthorizerFailed):
+        with pytest.raises(KeysUnavailable):
             await endpoint.source.keys("k1")
     assert endpoint.asked == 3
     endpoint.is_down = False
@@ -140,7 +140,7 @@ async def test_while_the_endpoint_is_down_known_keys_serve_until_they_are_old_an
 async def test_an_endpoint_that_answers_nonsense_is_an_endpoint_that_is_down(content: bytes) -> None:
     endpoint = Endpoint()
     endpoint.content = content
-    with pytest.raises(AuthorizerFailed):
+    with pytest.raises(KeysUnavailable):
         await endpoint.source.keys("k1")
     await endpoint.source.stop()
 
