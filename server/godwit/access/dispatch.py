@@ -37,6 +37,7 @@ class DispatchAuthorizer(Authorizer):
         self.inner = inner
         self._judges_tokens = judges_tokens
         self._anonymous = anonymous
+        self._withdrawn: list[tuple[str, Code]] = []
         self._tokens = TokenAuthorizer(
             (make_issuer(config),),
             verified_tokens_max=access.verified_tokens_max,
@@ -82,6 +83,11 @@ class DispatchAuthorizer(Authorizer):
     def list_trusted(self) -> list[str]:
         return self._tokens.list_trusted()
 
+    def take_withdrawn(self) -> list[tuple[str, Code]]:
+        """Dispatch itself, if clients without a token have fewer rights since the last call: receivers had them, too."""
+        taken, self._withdrawn = self._withdrawn, []
+        return taken
+
     def list_rules(self) -> dict[str, list[RuleTemplate]]:
         """The rules that the configuration gives receivers: those of clients without a token."""
         rules = [(rule.pattern, str(rule.actions), str(rule.verdict)) for rule in self._anonymous or ()]
@@ -89,6 +95,8 @@ class DispatchAuthorizer(Authorizer):
 
     def adopt(self, other: DispatchAuthorizer) -> list[str]:
         """Judge like another authorizer from now on. Returns the identities whose token is no longer valid."""
+        if set(self._anonymous or ()) - set(other._anonymous or ()):
+            self._withdrawn.append((AUTHORITY, Code.RIGHTS_CHANGED))
         self._anonymous = other._anonymous
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
         return adopt(other.inner) if adopt is not None else []

@@ -47,6 +47,18 @@ async def test_a_token_of_dispatch_holds_what_it_says_and_what_everybody_may(tmp
     await judge.stop()
 
 
+async def test_receivers_lose_what_clients_without_a_token_lose(tmp_path: Path) -> None:
+    judge = build(tmp_path, AccessConfig("jwt", anonymous_subscribe=("/a", "/b")))
+    judge.adopt(build(tmp_path, AccessConfig("jwt", anonymous_subscribe=("/a", "/b", "/c"))))
+    assert judge.take_withdrawn() == []
+    judge.adopt(build(tmp_path, AccessConfig("jwt", anonymous_subscribe=("/a", "/c"))))
+    assert judge.take_withdrawn() == [("jwt:godwit-dispatch", Code.RIGHTS_CHANGED)]
+    assert judge.take_withdrawn() == []
+    granted = await judge.connect(ask(sign()))
+    assert isinstance(granted, Grant) and Rule.allow("/b", "subscribe") not in granted.rules
+    await judge.stop()
+
+
 async def test_other_tokens_go_to_the_mode(tmp_path: Path) -> None:
     basic = build(tmp_path, AccessConfig("basic", (TOKEN,)))
     assert isinstance(await basic.connect(ask(TOKEN)), Grant)
