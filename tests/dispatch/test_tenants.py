@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from godwit.dispatch.stores.sqlite.manage import leaving
 from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_forgetting import find_files
 
@@ -154,6 +155,51 @@ async def test_a_deleted_tenant_leaves_nothing_and_disturbs_nobody(tmp_path: Pat
         count = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in names}
         kept = ("receiver", "address", "head", "notification", "subscription", "webhook", "item")
         assert [count[table] for table in kept] == [2, 2, 2, 3, 1, 1, 3]
+
+
+@pytest.mark.parametrize("ends_by", ["restart", "retention", "creation"])
+async def test_a_deletion_that_was_interrupted_is_finished(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch, ends_by: str
+) -> None:
+    delete_some, deleted = leaving.delete_some, list[str]()
+
+    def fail_later(connection: sqlite3.Connection, tenant: str) -> bool:
+        deleted.append(tenant)
+        if len(deleted) > 1:
+            raise sqlite3.OperationalError("disk I/O error")
+        return delete_some(connection, tenant)
+
+    relay = {"relay": "127.0.0.1:2525", "sender": "news@shop.example", "security": "none", "tenants": ["shop"]}
+    sweep = 10_000 if ends_by == "creation" else 100
+    settings = {"dispatch_limits": {"sweep_ms": sweep}}
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path, settings) as both:
+        key = await make_key(both, "shop", "admin")
+        await both.api("PUT", "/v1/providers/own", relay)
+        await both.api("PUT", "/v1/receivers/ann", {"attributes": {"x": "shop-path"}}, key=key)
+        await both.api("PUT", "/v1/notifications/n1", {**HI, "to": {"receiver": "ann"}}, key=key)
+        monkeypatch.setattr(leaving, "delete_some", fail_later)
+        assert (await both.api("DELETE", "/v1/tenants/shop"))[0] == 503
+        for method, path, body in (("DELETE", "shop", None), ("GET", "shop", None)):
+            assert (await both.api(method, f"/v1/tenants/{path}", body))[1]["code"] == 4318
+        assert (await both.api("POST", "/v1/keys", {"tenant": "shop", "scopes": ["send"]}))[1]["code"] == 4318
+        assert (await both.api("GET", "/v1/providers"))[1]["providers"] == []
+        if ends_by != "restart":
+            monkeypatch.undo()
+            if ends_by == "creation":
+                assert (await both.api("PUT", "/v1/tenants/shop", {}))[0] == 201
+            await wait_until_gone(both, tmp_path)
+    monkeypatch.undo()
+    async with asyncio.timeout(DEADLINE_S), running(tmp_path, settings) as both:
+        await wait_until_gone(both, tmp_path)
+        found, told = await both.api("GET", "/v1/tenants/shop")
+        assert found == (200 if ends_by == "creation" else 404)
+        assert ends_by != "creation" or told["usage"]["receivers"] == 0
+
+
+async def wait_until_gone(both: Running, folder: Path) -> None:
+    """Until the deleted tenant's content is in no file."""
+    while find_files(folder, b"shop-path"):
+        await both.api("GET", "/v1/tenants/shop")
 
 
 async def test_a_tenant_of_a_deleted_ones_name_has_none_of_its_providers(tmp_path: Path, runtime: Path) -> None:

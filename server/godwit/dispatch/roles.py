@@ -304,8 +304,9 @@ class Roles:
             wakeups.add(tenant)
 
     async def _forget(self) -> None:
-        """Delete rows older than `retention_ms`, a bounded number at a time."""
+        """Delete rows older than `retention_ms`, a bounded number at a time, and what is left of deleted tenants."""
         while True:
+            await self._store.finish_all_leaving()
             before_ms = now_ms() - self._limits.retention_ms
             removed: list[InboxItem] = []
             rows = await self._store.forget_old(before_ms, FORGET_LIMIT, removed)

@@ -15,9 +15,9 @@ from ....config.dispatch_limits import DispatchLimits
 from ...clock import now_ms
 from ...codes import DispatchCode
 from ...errors import RequestRefused
+from ...model import Quotas
 from ...stores.sqlite import tenants
 from ...stores.sqlite.manage import leaving, presence
-from ...stores.sqlite.manage.providers import leave_providers
 from ...stores.sqlite.store import SqliteStore
 from ..answers import answer
 from ..bodies import KeyBody, TenantBody, read_body
@@ -57,7 +57,8 @@ class TenantApi:
         await self._keys.read_request(request, "operator")
         name = read_name(request, "tenant", self._limits)
         body, _ = read_body(await read_bytes(request) or b"{}", TenantBody)
-        is_new = await self._store.writer.run(lambda connection: put_whole(connection, name, body))
+        while (is_new := await self._store.writer.run(lambda connection: put_whole(connection, name, body))) is None:
+            await self._store.finish_leaving(name)
         if body.quotas is not None:
             self._rates.set(name, body.quotas.accepts_per_s)
         if body.presence:
@@ -67,11 +68,11 @@ class TenantApi:
     async def get_tenant(self, request: web.Request) -> web.Response:
         """Quotas and usage: of every tenant for an operator, of its own for an admin."""
         caller, name = await self._keys.read_request(request, "admin"), read_name(request, "tenant", self._limits)
-        found = await self._store.reader.run(lambda connection: tenants.read_tenant(connection, name, now_ms()))
+        found = await self._store.reader.run(lambda connection: read_whole(connection, name))
         if found is None or (name != caller.tenant and "operator" not in caller.scopes):
             raise RequestRefused(DispatchCode.TENANT_MISSING)
-        is_wanted = await self._store.reader.run(lambda connection: presence.is_wanted(connection, name))
-        return answer({"id": name, "quotas": found[0], "presence": is_wanted, "usage": found[1]._asdict()})
+        quotas, usage, is_wanted = found
+        return answer({"id": name, "quotas": quotas, "presence": is_wanted, "usage": usage._asdict()})
 
     async def delete_tenant(self, request: web.Request) -> web.Response:
         """Delete a tenant with its keys, receivers, notifications and everything else; sends that have begun continue."""
@@ -79,16 +80,15 @@ class TenantApi:
         if name == caller.tenant:
             detail = "this key is the tenant's own: delete it with a key of another tenant"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
-        digests = await self._store.writer.run(lambda connection: leaving.take_keys(connection, name))
-        if digests is None:
+        begun = await self._store.writer.run(lambda connection: leaving.begin(connection, name))
+        if begun is None:
             raise RequestRefused(DispatchCode.TENANT_MISSING)
+        digests, providers = begun
         for digest in digests:
             self._keys.forget(digest)
-        for row in await self._store.writer.run(lambda connection: leave_providers(connection, name)):
+        for row in providers:
             self._mail.put(row) if row.settings else self._mail.remove(row.name)
-        while await self._store.writer.run(lambda connection: leaving.delete_some(connection, name), bulk=True):
-            pass
-        await self._store.writer.empty_log()
+        await self._store.finish_leaving(name)
         return web.Response(status=204)
 
     async def post_key(self, request: web.Request) -> web.Response:
@@ -133,9 +133,17 @@ class TenantApi:
         return web.Response(status=204)
 
 
-def put_whole(connection: sqlite3.Connection, name: str, body: TenantBody) -> bool:
-    """Create or change a tenant; returns whether it is new."""
+def put_whole(connection: sqlite3.Connection, name: str, body: TenantBody) -> bool | None:
+    """Create or change a tenant; returns whether it is new. None: one of this name is being deleted."""
+    if tenants.is_leaving(connection, name):
+        return None
     is_new = tenants.put_tenant(connection, name, body.quotas)
     if body.presence is not None:
         presence.set_wanted(connection, name, is_wanted=body.presence)
     return is_new
+
+
+def read_whole(connection: sqlite3.Connection, name: str) -> tuple[Quotas, tenants.Usage, bool] | None:
+    """A tenant's quotas and usage, and whether it receives events of connections; None: no such tenant."""
+    found = tenants.read_tenant(connection, name, now_ms()) if tenants.has_tenant(connection, name) else None
+    return None if found is None else (*found, presence.is_wanted(connection, name))

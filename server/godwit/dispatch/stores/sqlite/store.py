@@ -15,6 +15,7 @@ from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOf
 from ...vault import Vault, read_keys
 from . import accept, fanout, inbox, jobs, retention, steps
 from .accept import Accepted, Draft
+from .manage import leaving
 from .many import accepts, marks
 from .many.gathering import Gathering
 from .reader import Reader
@@ -138,6 +139,17 @@ class SqliteStore:
         return await self.writer.run(
             lambda connection: fanout.claim_due(connection, channel, now_ms, due_ms, limit, own), bulk=True
         )
+
+    async def finish_leaving(self, tenant: str) -> None:
+        """Delete the rest of a tenant that is being deleted, also from the log of the file."""
+        while await self.writer.run(lambda connection: leaving.delete_some(connection, tenant), bulk=True):
+            pass
+        await self.writer.empty_log()
+
+    async def finish_all_leaving(self) -> None:
+        """The same for every tenant whose deletion was interrupted."""
+        for tenant in await self.reader.run(leaving.list_leaving):
+            await self.finish_leaving(tenant)
 
     async def forget_old(self, before_ms: int, limit: int, removed: list[InboxItem]) -> int:
         return await self.writer.run(

@@ -16,6 +16,8 @@ from ...errors import RequestRefused
 from ...model import Quotas
 
 DAY_MS = 86_400_000
+LEAVING = "leaving:"
+"""Before the name of a tenant that is being deleted, in the table `progress`."""
 
 
 class Usage(NamedTuple):
@@ -110,8 +112,14 @@ def count_deliveries(connection: sqlite3.Connection, tenant: str, count: int, no
 
 
 def has_tenant(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether a tenant exists."""
-    return connection.execute("SELECT 1 FROM tenant WHERE name = ?", (name,)).fetchone() is not None
+    """Whether a tenant exists. One that is being deleted does not."""
+    found = connection.execute("SELECT 1 FROM tenant WHERE name = ?", (name,)).fetchone()
+    return found is not None and not is_leaving(connection, name)
+
+
+def is_leaving(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether a tenant is being deleted."""
+    return connection.execute("SELECT 1 FROM progress WHERE name = ?", (LEAVING + name,)).fetchone() is not None
 
 
 def put_key(connection: sqlite3.Connection, digest: bytes, tenant: str, scopes: str, is_test: bool = False) -> bool:

@@ -1,7 +1,8 @@
 """Deletes a tenant and everything that belongs to it from the embedded store.
 
-Its keys are deleted first, so that nothing more is accepted, and its own row last: after a crash the next request deletes
-the rest. It works in bounded units, so that other tenants do not wait.
+Its keys and providers are deleted first, so that nothing more is accepted, and its own row last. It works in bounded
+units, so that other tenants do not wait. A deletion that was interrupted is finished by retention; until then the tenant
+does not exist.
 """
 
 from __future__ import annotations
@@ -10,27 +11,39 @@ import sqlite3
 
 from ..receivers import delete_receiver
 from ..retention import forget_notification
-from ..tenants import has_tenant
+from ..tenants import LEAVING, has_tenant, is_leaving
+from .providers import ProviderRow, leave_providers
 
 ROWS = 500
 _NEVER_MS = 2**62
 _SMALL = ("template", "category", "suppression", "presence_tenant")
 
 
-def take_keys(connection: sqlite3.Connection, tenant: str) -> list[bytes] | None:
-    """Delete a tenant's API keys, and end its jobs; returns the digests of the keys. None: no such tenant."""
+def begin(connection: sqlite3.Connection, tenant: str) -> tuple[list[bytes], list[ProviderRow]] | None:
+    """Delete a tenant's API keys, end its jobs, and take it from all providers. Returns the digests of the keys and the
+    providers that changed. None: no such tenant.
+    """
     if not has_tenant(connection, tenant):
         return None
+    connection.execute("INSERT INTO progress VALUES (?, 1)", (LEAVING + tenant,))
     rows = connection.execute("DELETE FROM api_key WHERE tenant = ? RETURNING digest", (tenant,)).fetchall()
     connection.execute("UPDATE notification SET state = 'cancelled' WHERE tenant = ?", (tenant,))
     connection.execute("UPDATE job SET is_done = 1, fence = fence + 1 WHERE tenant = ?", (tenant,))
     connection.execute("DELETE FROM webhook_letter WHERE wid IN (SELECT wid FROM webhook WHERE tenant = ?)", (tenant,))
     connection.execute("DELETE FROM webhook WHERE tenant = ?", (tenant,))
-    return [digest for (digest,) in rows]
+    return [digest for (digest,) in rows], leave_providers(connection, tenant)
+
+
+def list_leaving(connection: sqlite3.Connection) -> list[str]:
+    """The tenants whose deletion is not finished."""
+    rows = connection.execute("SELECT name FROM progress WHERE name BETWEEN ? AND ?", (LEAVING, LEAVING + "\U0010ffff"))
+    return [name.removeprefix(LEAVING) for (name,) in rows]
 
 
 def delete_some(connection: sqlite3.Connection, tenant: str) -> bool:
-    """Delete some rows of a tenant; false once none are left."""
+    """Delete some rows of a tenant that is being deleted; false once none are left."""
+    if not is_leaving(connection, tenant):  # finished by another request, and perhaps created again
+        return False
     nid = connection.execute("SELECT nid FROM notification WHERE tenant = ? LIMIT 1", (tenant,)).fetchone()
     if nid is not None:
         forget_notification(connection, nid[0], ROWS, _NEVER_MS, [])
@@ -57,4 +70,5 @@ def delete_some(connection: sqlite3.Connection, tenant: str) -> bool:
         connection.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
     connection.execute("DELETE FROM api_key WHERE tenant = ?", (tenant,))
     connection.execute("DELETE FROM tenant WHERE name = ?", (tenant,))
+    connection.execute("DELETE FROM progress WHERE name = ?", (LEAVING + tenant,))
     return False
