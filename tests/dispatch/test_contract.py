@@ -15,6 +15,12 @@ from tests.dispatch.test_tenants import make_key
 # What JSON Schema cannot say: zones, times, URLs that may be reached; and that some paths take a receiver's token.
 NOT_CHECKED = "positive_data_acceptance,missing_required_header,unsupported_method"
 
+# A batch is accepted with the problem of each wrong item in its results.
+BATCH = """
+[[operations]]
+include-path = "/v1/notifications/batch"
+checks.negative_data_rejection.enabled = false
+"""
 WITHOUT_BODY = {
     "/u/{token}",
     "/v1/deliveries/{delivery}/retry",
@@ -22,7 +28,6 @@ WITHOUT_BODY = {
     "/v1/groups/{group}/import",
     "/v1/groups/{group}/subscriptions/{receiver}",
     "/v1/live-token",
-    "/v1/notifications/batch",
     "/v1/notifications/{id}/cancel",
     "/v1/notifications/{id}/recall",
     "/v1/notifications/{id}/resume",
@@ -56,6 +61,15 @@ async def test_every_request_with_a_body_has_it_in_the_document(dispatch: Runnin
     assert lacking == WITHOUT_BODY
 
 
+async def test_the_body_of_a_batch_is_in_the_document(dispatch: Running) -> None:
+    _, document = await dispatch.api("GET", "/v1/openapi.json")
+    content = document["paths"]["/v1/notifications/batch"]["post"]["requestBody"]["content"]
+    item = {"$ref": "#/components/schemas/BatchItem"}
+    assert content["application/json"]["schema"] == {"type": "array", "items": item}
+    one, other = (document["components"]["schemas"][name]["properties"] for name in ("BatchItem", "NotificationBody"))
+    assert set(one) == {*other, "id"}
+
+
 @pytest.mark.parametrize("whose", ["live", "test", "other", "receiver"])
 @pytest.mark.parametrize(
     ("phases", "examples"),
@@ -68,6 +82,7 @@ async def test_every_answer_is_one_that_the_document_allows(
     limits = {
         "dispatch_limits": {**FAST["dispatch_limits"], "wrong_keys_per_minute_max": 10_000, "inbox_wait_ms_max": 0}
     }
+    (tmp_path / "schemathesis.toml").write_text(BATCH)
     async with running(tmp_path, limits) as both:
         key = (await make_keys(both))[whose]
         run = await asyncio.create_subprocess_exec(

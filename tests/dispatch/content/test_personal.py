@@ -105,6 +105,7 @@ async def test_a_dry_run_for_a_bare_address_or_a_new_receiver_says_what_would_be
         body = {"to": address, "content": {"template": "hi"}}
         _, told = await both.api("POST", "/v1/notifications/check", body)
         assert (told["content"]["rendered"], told["content"]["failed"]) == (0, 1), "a bare address has no id"
+        assert [failure["receiver"] for failure in told["content"]["failures"]] == [None]
         await both.api("PUT", "/v1/notifications/n1", body)
         assert (await wait_for(both, "n1"))["counts"] == {"email": {"failed": 1}}
 

@@ -179,6 +179,12 @@ class NotificationBody(Struct, forbid_unknown_fields=True):
     metadata: dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=1_000)]] = {}
 
 
+class BatchItem(NotificationBody, forbid_unknown_fields=True):
+    """One notification of a batch, with an id of the caller's choice."""
+
+    id: Name | None = None
+
+
 class WebhookBody(Struct, forbid_unknown_fields=True):
     """An event webhook: the types of events it receives (none: all), and whether each event lists its deliveries."""
 

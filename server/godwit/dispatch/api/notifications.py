@@ -20,7 +20,7 @@ from ..codes import DispatchCode
 from ..content.personal import Form, render_people
 from ..content.renderer import Renderer
 from ..errors import RequestRefused
-from ..model import Person, State
+from ..model import ADDRESS_PREFIX, Person, State
 from ..stores.sqlite.accept import Accepted, Draft, find_fingerprint, is_past, read_notification, show_counts
 from ..stores.sqlite.manage.checking import check_draft
 from ..stores.sqlite.manage.deliveries import Wanted, read_deliveries
@@ -233,7 +233,11 @@ async def _try_content(renderer: Renderer, draft: Draft, people: Sequence[Person
     form = next(msgspec.json.decode(body, type=Form) for channel, _, body in draft.rendered if channel == TEMPLATE)
     results = await render_people(renderer, form, people) if people else []
     failed = [(person, one.failure) for person, one in zip(people, results, strict=False) if one.failure]
-    shown = [{"receiver": person.name, "detail": detail} for person, detail in failed[:FAILURES_SHOWN]]
+    # what stands for a bare address has a name that is nobody's
+    names = [None if person.name.startswith(ADDRESS_PREFIX) else person.name for person, _ in failed]
+    shown = [
+        {"receiver": name, "detail": detail} for name, (_, detail) in zip(names[:FAILURES_SHOWN], failed, strict=False)
+    ]
     return {"rendered": len(results) - len(failed), "failed": len(failed), "failures": shown}
 
 

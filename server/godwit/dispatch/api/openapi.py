@@ -20,6 +20,7 @@ from .operating.bodies import ProviderBody
 BODIES: dict[tuple[str, str], type] = {
     ("POST", "/v1/notifications"): bodies.NotificationBody,
     ("PUT", "/v1/notifications/{id}"): bodies.NotificationBody,
+    ("POST", "/v1/notifications/batch"): bodies.BatchItem,
     ("POST", "/v1/notifications/check"): bodies.NotificationBody,
     ("POST", "/v1/dead-letters/replay"): bodies.ReplayBody,
     ("PUT", "/v1/tenants/{tenant}"): bodies.TenantBody,
@@ -40,6 +41,8 @@ BODIES: dict[tuple[str, str], type] = {
     ("PUT", "/v1/providers/{provider}"): ProviderBody,
 }
 """The JSON body of each request that has one."""
+BATCH = bodies.BatchItem
+"""Its body is an array, or one object on each line."""
 OPTIONAL = (
     bodies.ReplayBody,
     bodies.TenantBody,
@@ -157,8 +160,12 @@ def _describe(route: AbstractRoute, path: str) -> dict[str, Any]:
         shown["parameters"] = parameters
     kind = BODIES.get((route.method, path))
     if kind is not None:
-        schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
-        shown["requestBody"] = {"required": kind not in OPTIONAL, "content": {"application/json": {"schema": schema}}}
+        schema: dict[str, Any] = {"$ref": f"#/components/schemas/{kind.__name__}"}
+        content = {"application/json": {"schema": schema}}
+        if kind is BATCH:
+            content["application/json"] = {"schema": {"type": "array", "items": schema}}
+            content["application/x-ndjson"] = {"schema": {"type": "string"}}
+        shown["requestBody"] = {"required": kind not in OPTIONAL, "content": content}
     return shown
 
 
