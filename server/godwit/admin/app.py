@@ -18,6 +18,7 @@ from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
 from ..errors import ListenFailed
 from ..pages.static_file import Handler
+from ..tls.accepting import stop_accepting
 from ..tls.context import make_tls_context, renew_certificate
 from . import (
     changes,
@@ -98,7 +99,7 @@ class AdminPort:
     async def stop(self) -> None:
         """Closes the port."""
         if self._server is not None:
-            self._server.close()
+            await stop_accepting(self._server)
         self._connections.close()
         if self._runner is not None:
             await self._runner.cleanup()

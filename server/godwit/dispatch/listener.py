@@ -5,6 +5,7 @@ Also chooses the routes of a public port: those for receivers, who have no API k
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Iterable
 
@@ -12,7 +13,9 @@ from aiohttp import web
 
 from ..config.option import Address
 from ..errors import ListenFailed
+from ..tls.accepting import stop_accepting
 
+BACKLOG = 128
 _PUBLIC = ("/u/{token}", "/v1/keys.json", "/health/live", "/health/ready")
 
 
@@ -28,19 +31,25 @@ class Listener:
         """`setting` is the setting that an error names."""
         self._runner = web.AppRunner(app, access_log=None)
         self._setting, self._tls = setting, tls
+        self._server: asyncio.Server | None = None
 
     async def start(self, wanted: Address) -> Address:
         """Start listening; returns the bound address; raises ListenFailed."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, wanted.host, wanted.port, reuse_address=True, ssl_context=self._tls)
+        accept = self._runner.server
+        assert accept is not None, "setup makes one"
         try:
-            await site.start()
+            self._server = await asyncio.get_running_loop().create_server(
+                accept, wanted.host, wanted.port, reuse_address=True, backlog=BACKLOG, ssl=self._tls
+            )
         except OSError as error:
             await self._runner.cleanup()
             raise ListenFailed(self._setting, str(wanted), error.strerror or str(error)) from error
-        host, port = self._runner.addresses[0][:2]
+        host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
 
     async def stop(self) -> None:
         """Stop, after the current requests are answered."""
+        if self._server is not None:
+            await stop_accepting(self._server)
         await self._runner.cleanup()

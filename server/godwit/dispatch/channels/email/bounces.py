@@ -16,6 +16,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from ....errors import ListenFailed
 from ....logs import read_logger
+from ....tls.accepting import stop_accepting
 from ...pure.verp import BOUNCE, COMPLAINT, COMPLAINTS, MakeMac, Token, read_token
 from .reports import Action, Report, find_tokens, read_report
 
@@ -63,7 +64,7 @@ class BounceServer:
     async def stop(self) -> None:
         """End all connections; reports without an answer will be sent again."""
         if self._server is not None:
-            self._server.close()
+            await stop_accepting(self._server)
             for transport in list(self._connections):
                 transport.close()
 
