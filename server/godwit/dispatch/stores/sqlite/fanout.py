@@ -14,7 +14,7 @@ from ...pure.rank import may_settle
 from ...pure.sandbox import is_sandbox
 from .changes import Changes
 from .collapsing import is_superseded, release_value, retake_value
-from .deciding import Facts, decide_all, find_target, read_facts
+from .deciding import Facts, decide_all, digest_value, find_target, read_facts
 from .manage.attempts import note_attempt
 from .manage.copies import add_copies
 from .manage.pausing import hold, is_paused, note_render
@@ -24,6 +24,8 @@ from .many.rows import PAIR, pack_rows
 NEXT_STEP = "next_step"
 """The reason of a delivery whose policy went to the next step. One that is being sent then is not retried."""
 _KEY = "nid = ? AND rid = ? AND channel = ? AND aid = ?"
+_KEPT_ADDRESS = "(SELECT value FROM address WHERE aid = ? AND state = 'active')"
+_KEPT_RECEIVER = "(SELECT 1 FROM receiver WHERE rid = ?)"
 
 
 def advance(
@@ -42,7 +44,11 @@ def advance(
         f"UPDATE delivery SET due_ms = ? WHERE {_KEY} AND state = 3 AND attempt = ?",
         [(due_ms, *shipment.key, shipment.attempt) for shipment in in_flight],
     )
-    begun = [started for shipment in starts if (started := _begin(connection, shipment, due_ms, changes))]
+    begun = [
+        started
+        for shipment in starts
+        if _may_begin(connection, shipment, changes) and (started := _begin(connection, shipment, due_ms, changes))
+    ]
     changes.store()
     return begun
 
@@ -124,15 +130,13 @@ def settle_due(connection: sqlite3.Connection, due: Due, changes: Changes) -> Ta
         return None
     (target,) = decide_all(connection, facts, key.channel, [found], changes.now_ms)
     verdict = target.verdict
-    if verdict.state is State.QUEUED or due.state is not State.DEFERRED:
+    has_waited = due.attempt > 0 or due.state is not State.DEFERRED
+    if verdict.state is State.QUEUED or (verdict.state is State.DEFERRED and has_waited):
+        # Its time had come once: it waits no more, but what ends a delivery ends it.
         if _is_first(connection, due, target):
             return target
         _end(connection, due, State.COLLAPSED, "duplicate_address", changes)
         return None
-    if (
-        due.attempt and verdict.state is State.DEFERRED
-    ):  # its time had come once: only what ends a delivery ends a retry
-        return target
     if verdict.state is not State.DEFERRED:
         _end(connection, due, verdict.state, verdict.reason, changes, verdict.detail)
         return None
@@ -186,6 +190,32 @@ def hurry_routes(connection: sqlite3.Connection, pairs: Sequence[tuple[int, int]
             f"UPDATE route SET due_ms = 0 FROM {PAIR} WHERE route.nid = pair.nid AND route.rid = pair.rid",
             (pack_rows(pairs),),
         )
+
+
+def _may_begin(connection: sqlite3.Connection, shipment: Shipment, changes: Changes) -> bool:
+    """Whether the receiver and the address of a shipment are still those that its worker read, and not suppressed. A delivery
+    whose address has changed is due now, and is claimed with the new one.
+    """
+    key, value = shipment.key, shipment.target.value
+    is_address = key.aid > 0
+    kept, is_suppressed = connection.execute(
+        f"SELECT {_KEPT_ADDRESS if is_address else _KEPT_RECEIVER}, EXISTS "
+        "(SELECT 1 FROM suppression WHERE tenant = ? AND channel = ? AND value = ?)",
+        (key.aid if is_address else key.rid, shipment.tenant, key.channel, digest_value(key.channel, value)),
+    ).fetchone()
+    is_same = kept == value if is_address else kept is not None
+    if is_same and not is_suppressed:
+        return True
+    row = connection.execute(
+        f"SELECT doubt FROM delivery WHERE {_KEY} AND state = 1 AND attempt = ?", (*key, shipment.attempt)
+    ).fetchone()
+    if row is None:
+        return False  # another worker has it, or it ended
+    due = Due(key, State.QUEUED, shipment.attempt, bool(row[0]), read_facts(connection, key.nid))
+    target = settle_due(connection, due, changes)
+    if target is not None and target.value != value:
+        connection.execute(f"UPDATE delivery SET due_ms = 0 WHERE {_KEY}", key)
+    return target is not None and target.value == value
 
 
 def _begin(connection: sqlite3.Connection, shipment: Shipment, due_ms: int, changes: Changes) -> Shipment | None:

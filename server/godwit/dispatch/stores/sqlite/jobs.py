@@ -21,6 +21,7 @@ from .deciding import Facts, decide_all, read_facts, read_options, read_targets
 from .many.rows import pack_list
 from .tenants import count_left, next_day_ms
 
+_LISTED = "SELECT value FROM json_each(?)"
 WAITING_LOOKED_AT = 200
 """How many jobs of tenants with a used-up daily quota one claim examines."""
 
@@ -149,9 +150,19 @@ def commit_page(
     if not move_cursor(connection, job, page):
         return None
     changes = Changes(connection, now_ms, {job.nid: job.tenant})
-    inserted = insert_deliveries(connection, job, page, due_ms, changes)
+    inserted = insert_deliveries(connection, job, _drop_erased(connection, page), due_ms, changes)
     changes.store()
     return inserted
+
+
+def _drop_erased(connection: sqlite3.Connection, page: Page) -> Page:
+    """The page without receivers and addresses that were deleted after it was read."""
+    rids = pack_list({*page.rids, *(target.rid for target in page.targets)})
+    kept = {rid for (rid,) in connection.execute(f"SELECT rid FROM receiver WHERE rid IN ({_LISTED})", (rids,))}
+    aids = pack_list({target.aid for target in page.targets if target.aid > 0})
+    active = {aid for (aid,) in connection.execute(f"SELECT aid FROM address WHERE aid IN ({_LISTED})", (aids,))}
+    targets = tuple(one for one in page.targets if one.rid in kept and (one.aid <= 0 or one.aid in active))
+    return Page(targets, page.cursor, page.is_last, tuple(rid for rid in page.rids if rid in kept))
 
 
 def move_cursor(connection: sqlite3.Connection, job: Job, page: Page) -> bool:
