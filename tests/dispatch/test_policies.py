@@ -279,3 +279,18 @@ async def test_a_batch_answers_each_in_order_and_a_cut_line_harms_no_other(tmp_p
         assert (await wait_for(both, "b"))["counts"] == {"inbox": {"sent": 1}}
         status, told = await both.api("POST", "/v1/notifications/batch", [ANN] * 1_001)
         assert (status, told["code"]) == (422, 4323)
+
+
+async def test_a_test_key_ends_only_what_test_keys_sent(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        _, made = await both.api("POST", "/v1/keys", {"scopes": ["send"], "test": True})
+        await both.api("PUT", "/v1/receivers/ann", {})
+        await both.api("PUT", "/v1/notifications/live", ANN)
+        assert (await both.api("PUT", "/v1/notifications/trial", ANN, key=made["key"]))[0] == 202
+        await wait_for(both, "live")
+        for what in ("cancel", "recall", "resume"):
+            status, told = await both.api("POST", f"/v1/notifications/live/{what}", key=made["key"])
+            assert (status, told["code"]) == (403, 4331), what
+            assert (await both.api("POST", f"/v1/notifications/trial/{what}", key=made["key"]))[0] == 200
+        assert (await both.api("GET", "/v1/notifications/live"))[1]["state"] != "cancelled"
+        assert (await both.api("POST", "/v1/notifications/nobody/recall", key=made["key"]))[1]["code"] == 4305

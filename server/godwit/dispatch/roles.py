@@ -140,10 +140,11 @@ class Roles:
             await self._close_listeners()
             await self._mail.close()
             raise
+        limits = self._limits
         roles = {
             "retention": self._forget,
             "router": self._route,
-            "inbox": self._work_inbox,
+            "inbox": lambda: self._inbox.run(self._wakeups["inbox"], limits.sweep_ms / 1_000),
             "inbox_due": self._append_due,
             "templates": self._templates.run,
             "steps": self._advance_routes,
@@ -337,16 +338,6 @@ class Roles:
             self._inbox_due.clear()
             if not await self._inbox.work_due():
                 await hold(self._inbox_due, self._limits.sweep_ms / 1_000)
-
-    async def _work_inbox(self) -> None:
-        wakeups = self._wakeups["inbox"]
-        while True:
-            tenant = wakeups.take()
-            if await self._inbox.work_page(tenant):
-                if tenant is not None:
-                    wakeups.add(tenant)  # at the end of the queue: tenants take turns
-            elif tenant is None:
-                await wakeups.wait(self._limits.sweep_ms / 1_000)
 
     def _announce(self, items: Sequence[InboxItem]) -> None:
         self._announcer.announce(items)

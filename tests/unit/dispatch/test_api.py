@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from godwit.dispatch.api.bodies import NotificationBody, PreferencesBody, read_body
 from godwit.dispatch.api.keys import KeyRing, digest_key
+from godwit.dispatch.api.rates import AcceptRates
 from godwit.dispatch.api.waiters import Waiters
 from godwit.dispatch.codes import DispatchCode
 from godwit.dispatch.errors import RequestRefused
@@ -96,6 +99,46 @@ async def test_too_many_wrong_keys_bar_an_address_for_the_minute() -> None:
     assert await code_of("right", address="b") is None
     now = 60_000
     assert await code_of("right") is None
+
+
+async def test_what_was_read_before_a_change_is_not_cached_after_it() -> None:
+    """A key is deleted, and a quota is changed, while the store reads the old row for a request."""
+    digest = digest_key("right")
+    known, quotas = {digest: ("shop", "send", False)}, {"shop": 1_000}
+    reads, is_changed = asyncio.Event(), asyncio.Event()
+
+    async def find(digest: bytes) -> tuple[str, str, bool] | None:
+        row = known.get(digest)
+        reads.set()
+        await is_changed.wait()
+        return row
+
+    async def read_rate(tenant: str) -> int:
+        rate = quotas[tenant]
+        reads.set()
+        await is_changed.wait()
+        return rate
+
+    ring, rates = KeyRing(find, 9, lambda: 0), AcceptRates(read_rate, lambda: 0)
+    first = asyncio.create_task(ring.read_caller("Bearer right", "a", "send"))
+    await reads.wait()
+    known.clear()
+    ring.forget(digest)
+    is_changed.set()
+    await first
+    with pytest.raises(RequestRefused):
+        await ring.read_caller("Bearer right", "a", "send")
+
+    reads.clear()
+    is_changed.clear()
+    taking = asyncio.create_task(rates.take("shop"))
+    await reads.wait()
+    quotas["shop"] = 1
+    rates.set("shop", 1)
+    is_changed.set()
+    await taking
+    with pytest.raises(RequestRefused):
+        await rates.take("shop")
 
 
 async def test_waiters_are_bounded_and_leave_nothing() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 import pytest
 
 from godwit.dispatch.channels.email.provider import ProviderSettings
 from godwit.dispatch.channels.email.providers import Providers
+from godwit.dispatch.errors import StoreFailed
+from godwit.dispatch.fanout.dispatcher import Clocks, Dispatcher, Pace
 from godwit.dispatch.fanout.lanes import Lanes
 from godwit.dispatch.fanout.waiting import Held
-from godwit.dispatch.model import DeliveryKey, Shipment, Target
+from godwit.dispatch.model import DeliveryKey, PutOff, Shipment, Target
 from godwit.dispatch.pure.mail_lane import domain_of
 
 
@@ -198,3 +201,21 @@ def test_what_waits_for_a_full_provider_is_skipped_together(tenants: int) -> Non
         sys.setprofile(None)
     assert taken is not None and taken.shipment.target.sender == "a@quick.example"
     assert len(lanes) == 10_000 and steps < 200
+
+
+class FullDisk:
+    """A store that refuses to put deliveries off."""
+
+    async def put_off(self, rows: Sequence[PutOff]) -> None:
+        raise StoreFailed("disk full")
+
+
+async def test_a_tick_that_fails_keeps_no_slot() -> None:
+    clocks = Clocks(lambda: 0, lambda: 0)
+    dispatcher = Dispatcher("webhook", FullDisk(), None, clocks, pace=Pace(slots=8, per_lane=2))  # type: ignore[arg-type]  # no more is called
+    for number in range(1, 4):
+        dispatcher._hold(hold(number, "a"))
+        dispatcher._put_off.append(PutOff(DeliveryKey(9, number, "webhook", 1), 0, 5))
+        with pytest.raises(StoreFailed):
+            await dispatcher.tick()
+    assert len(dispatcher._choose_starts()) == 3, "all wait, and the slots are free"

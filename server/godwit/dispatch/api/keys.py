@@ -55,6 +55,8 @@ class KeyRing:
         self._proxies = proxies
         self._find, self._wrong_max, self._now_ms = find, wrong_per_minute_max, now_ms
         self._known: OrderedDict[bytes, Caller] = OrderedDict()
+        self._forgotten = 0
+        """How many keys were deleted: what was read before a deletion is not cached after it."""
         self._wrong: dict[str, int] = {}
         self._minute = 0
 
@@ -92,6 +94,7 @@ class KeyRing:
 
     def forget(self, digest: bytes) -> None:
         """Remove a deleted key from the cache."""
+        self._forgotten += 1
         self._known.pop(digest, None)
 
     async def _find_caller(self, digest: bytes) -> Caller | None:
@@ -99,10 +102,14 @@ class KeyRing:
         if known is not None:
             self._known.move_to_end(digest)
             return known
+        forgotten = self._forgotten
         row = await self._find(digest)
         if row is None:
             return None
-        caller = self._known[digest] = Caller(row[0], frozenset(row[1].split()), row[2])
+        caller = Caller(row[0], frozenset(row[1].split()), row[2])
+        if self._forgotten != forgotten:
+            return caller
+        self._known[digest] = caller
         if len(self._known) > REMEMBERED_MAX:
             self._known.popitem(last=False)
         return caller

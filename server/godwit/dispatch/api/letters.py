@@ -51,19 +51,19 @@ class LetterApi:
         ]
 
     async def cancel(self, request: web.Request) -> web.Response:
-        tenant = await self._keys.read_tenant(request, "send")
-        name = request.match_info["id"]
-        count = await self._cancel(tenant, name)
+        name, (_, count) = request.match_info["id"], await self._cancel(request)
         return answer({"id": name, "state": "cancelled", "cancelled": count})
 
     async def recall(self, request: web.Request) -> web.Response:
         """Cancel a notification, and withdraw its items from inboxes, page by page."""
-        tenant = await self._keys.read_tenant(request, "send")
-        name, recalled = request.match_info["id"], 0
-        count = await self._cancel(tenant, name)
-        while items := await self._store.writer.run(
-            lambda connection: recall_some(connection, tenant, name, LETTERS_PAGE), bulk=True
-        ):
+        name, (nid, count) = request.match_info["id"], await self._cancel(request)
+        recalled, after = 0, 0
+        while True:
+            items, after = await self._store.writer.run(
+                partial(recall_some, nid=nid, after=after, limit=LETTERS_PAGE), bulk=True
+            )
+            if not after:
+                break
             recalled += len(items)
             self._announce(items)
         return answer({"id": name, "state": "cancelled", "cancelled": count, "recalled": recalled})
@@ -72,8 +72,8 @@ class LetterApi:
         """Send deliveries that wait because bodies did not render, after the template was corrected. Failed ones are sent
         again by a replay.
         """
-        tenant = await self._keys.read_tenant(request, "send")
-        name, time_ms = request.match_info["id"], now_ms()
+        tenant, name = await self._read_own(request)
+        time_ms = now_ms()
         resumed = await self._store.writer.run(lambda connection: pausing.resume(connection, tenant, name, time_ms))
         if resumed is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
@@ -89,12 +89,28 @@ class LetterApi:
         self._look_for_due(resumed.channels)
         return answer({"id": name, "resumed": resumed.channels, "released": released})
 
-    async def _cancel(self, tenant: str, name: str) -> int:
-        time_ms = now_ms()
-        count = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name, time_ms))
-        if count is None:
+    async def _cancel(self, request: web.Request) -> tuple[int, int]:
+        """Cancel a notification, and end its unsent deliveries page by page; its number, and theirs."""
+        tenant, name = await self._read_own(request)
+        nid = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name))
+        if nid is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
-        return count
+        count, after = 0, 0
+        while True:
+            page = partial(ending.cancel_some, nid=nid, after=after, limit=LETTERS_PAGE, now_ms=now_ms())
+            cancelled, after = await self._store.writer.run(page, bulk=True)
+            count += cancelled
+            if not after:
+                return nid, count
+
+    async def _read_own(self, request: web.Request) -> tuple[str, str]:
+        """Tenant and id of the notification of a request. Raises RequestRefused for a test key with another key's notification."""
+        caller, name = await self._keys.read_request(request, "send"), request.match_info["id"]
+        if caller.is_test and not await self._store.reader.run(
+            lambda connection: ending.is_test(connection, caller.tenant, name)
+        ):
+            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
+        return caller.tenant, name
 
     async def get_delivery(self, request: web.Request) -> web.Response:
         """One delivery with its attempts."""

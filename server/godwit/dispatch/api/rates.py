@@ -21,19 +21,25 @@ class AcceptRates:
         self._read_rate, self._now_ms, self._what = read_rate, now_ms, what
         self._rates: dict[str, int] = {}
         self._buckets: dict[str, tuple[float, int]] = {}
+        self._changes = 0
+        """How many quotas were changed: what was read before a change is not cached after it."""
 
     def set(self, tenant: str, rate: int) -> None:
         """The quota was changed; 0: unlimited."""
+        self._changes += 1
         self._rates[tenant] = rate
         self._buckets.pop(tenant, None)
 
     async def take(self, tenant: str, count: int = 1) -> None:
         """Take `count` notifications from the bucket; raises RequestRefused if it has too few."""
-        if tenant not in self._rates:
+        while tenant not in self._rates:
+            changes, read = self._changes, await self._read_rate(tenant)
+            if changes != self._changes:
+                continue
             if len(self._rates) >= TENANTS_MAX:
                 self._rates.clear()
                 self._buckets.clear()
-            self._rates[tenant] = await self._read_rate(tenant)
+            self._rates[tenant] = read
         rate = self._rates[tenant]
         if not rate:
             return

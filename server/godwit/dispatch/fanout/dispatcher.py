@@ -63,6 +63,7 @@ class Dispatcher:
         self._store, self._sender, self._clocks, self._pace = store, sender, clocks, pace
         self._waiting = Lanes(lane_of, pace.per_lane, pace.slots, places)
         self._in_flight: dict[DeliveryKey, Held] = {}
+        self._starting: set[DeliveryKey] = set()
         self._outcomes: list[Outcome] = []
         self._put_off: list[PutOff] = []
         self.tasks: set[asyncio.Task[None]] = set()
@@ -115,7 +116,7 @@ class Dispatcher:
     async def take_due(self) -> int:
         """Claim due deliveries; returns their number."""
         lease_end_ms = self._clocks.mono_ms() + self._pace.lease_ms
-        own = {*self._waiting.keys(), *self._in_flight, *(outcome.key for outcome in self._outcomes)}
+        own = {*self._waiting.keys(), *self._starting, *self._in_flight, *(outcome.key for outcome in self._outcomes)}
         now_ms = self._clocks.now_ms()
         due_ms = now_ms + self._pace.lease_ms
         found = await self._store.claim_due(self.channel, now_ms, due_ms, self._pace.due_limit, own)
@@ -130,7 +131,8 @@ class Dispatcher:
         put_off, self._put_off = self._put_off, []
         if put_off:  # a loss is harmless: their leases end
             await self._store.put_off(put_off)
-        outcomes, starts = list(self._outcomes), self._choose_starts()
+        outcomes = list(self._outcomes)
+        starts = self._choose_starts()  # they have slots: nothing may fail before `advance`
         mono_ms = self._clocks.mono_ms()
         renews = mono_ms >= self._renewed_ms + self._pace.lease_ms // 3
         in_flight = [held.shipment for held in self._in_flight.values()] if renews else []
@@ -140,6 +142,7 @@ class Dispatcher:
         self._renewed_ms = mono_ms if renews else self._renewed_ms
         now_ms = self._clocks.now_ms()
         begun: list[Shipment] = []
+        self._starting = {shipment.key for shipment in starts}
         try:
             begun = await self._store.advance(outcomes, starts, in_flight, now_ms, now_ms + self._pace.lease_ms)
         except StoreFailed:
@@ -150,6 +153,7 @@ class Dispatcher:
             await self._store_each(outcomes)
             begun = await self._store.advance([], starts, in_flight, now_ms, now_ms + self._pace.lease_ms)
         finally:
+            self._starting = set()
             started = {shipment.key for shipment in begun}
             for shipment in starts:
                 if shipment.key not in started:  # another worker has it, it ended, or the store failed
@@ -243,7 +247,7 @@ class Dispatcher:
         shipment = held.shipment
         outcomes: list[Outcome] = []
         if self._clocks.mono_ms() >= held.lease_end_ms:
-            pass  # suspended since: another worker may have it by now
+            outcomes = [_give_back(shipment, self._clocks.now_ms())]
         elif self._clocks.now_ms() >= shipment.expires_ms:
             outcomes = [Outcome(shipment.key, shipment.attempt, State.EXPIRED)]
         else:
@@ -271,3 +275,10 @@ class Dispatcher:
             retry_at_ms = self._clocks.now_ms() + self._pace.lease_ms
             detail = f"{type(error).__name__}: {error!s:.200}"
             return [Outcome(key, attempt, State.DEFERRED, str(Result.DOUBT), detail, retry_at_ms)]
+
+
+def _give_back(shipment: Shipment, now_ms: int) -> Outcome:
+    """The lease ended before anything was sent, because the store or the machine stopped for a while: no attempt, no doubt. If another
+    worker has claimed the delivery, the store ignores this.
+    """
+    return Outcome(shipment.key, shipment.attempt, State.DEFERRED, retry_at_ms=now_ms, throttle_ms=1, spares_host=True)

@@ -24,14 +24,16 @@ class Hints(Protocol):
 
 
 async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> None:
-    """Process pages of woken tenants, in turn; asks the store at each sweep which tenants have work."""
-    passed_over = 0
+    """Process pages of woken tenants, in turn; asks the store at each sweep which tenants have work, however many are woken."""
+    passed_over, swept_s = 0, 0.0
     while True:
+        if not len(hints) or asyncio.get_running_loop().time() >= swept_s + sweep_s:
+            swept_s = asyncio.get_running_loop().time()
+            for due in await dispatcher.list_due_tenants():
+                hints.add(due)
         tenant = hints.take()
         if tenant is None:
             passed_over = 0
-            for due in await dispatcher.list_due_tenants():
-                hints.add(due)
             await hints.wait(sweep_s)
         elif not dispatcher.has_room(tenant):  # its endpoints are slow: others go first, and what is urgent
             hints.add(tenant)

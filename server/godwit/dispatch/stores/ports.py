@@ -63,6 +63,9 @@ class Sender(Protocol):
 class InboxStore(Protocol):
     """Inboxes, for the inbox worker. Each (receiver, notification) is appended exactly once."""
 
+    async def list_due_tenants(self, channel: str, now_ms: int) -> list[str]:
+        """The tenants with a job that is due and whose lease has ended."""
+
     async def append_pages(
         self, tenant: str | None, now_ms: int, lease_ms: int, limit: int
     ) -> tuple[int, list[InboxItem]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...model import DeliveryKey, State
 from .changes import Changes
-from .deciding import ADDRESS_NAME
+from .deciding import ADDRESS_NAME, read_options
 from .manage.personal import ask_again
 
 
@@ -29,26 +29,47 @@ class DeadLetter(NamedTuple):
     possible_duplicate: bool
 
 
-def cancel(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) -> int | None:
-    """End a notification's jobs and unsent deliveries; returns the number of deliveries. None: no such notification."""
-    row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
+def cancel(connection: sqlite3.Connection, tenant: str, name: str) -> int | None:
+    """Cancel a notification and end its jobs: nothing more of it is sent. Returns its number; `cancel_some` ends its unsent
+    deliveries. None: no such notification.
+    """
+    row = connection.execute(
+        "UPDATE notification SET state = 'cancelled' WHERE tenant = ? AND id = ? RETURNING nid", (tenant, name)
+    ).fetchone()
     if row is None:
         return None
-    connection.execute("UPDATE notification SET state = 'cancelled' WHERE nid = ?", row)
     connection.execute("UPDATE job SET is_done = 1, fence = fence + 1 WHERE nid = ?", row)
-    connection.execute("DELETE FROM route WHERE nid = ?", row)
-    changes = Changes(connection, now_ms)
-    rows = connection.execute(
-        "SELECT rid, channel, aid, state FROM delivery WHERE nid = ? AND state IN (1, 2)", row
+    return int(row[0])
+
+
+def cancel_some(connection: sqlite3.Connection, nid: int, after: int, limit: int, now_ms: int) -> tuple[int, int]:
+    """End unsent deliveries of a cancelled notification, of the receivers after number `after`; returns their number, and the
+    last receiver examined, 0 once there are none. After a crash the rest end when they are due.
+    """
+    connection.execute(
+        "DELETE FROM route WHERE nid = ?1 AND rid IN (SELECT rid FROM route WHERE nid = ?1 LIMIT ?2)", (nid, limit)
+    )
+    looked = connection.execute(
+        "SELECT rid FROM delivery WHERE nid = ? AND rid > ? ORDER BY rid LIMIT ?", (nid, after, limit)
     ).fetchall()
+    if not looked:
+        is_left = connection.execute("SELECT EXISTS (SELECT 1 FROM route WHERE nid = ?)", (nid,)).fetchone()[0]
+        return 0, after if is_left else 0
+    page = nid, after, looked[-1][0]
+    which = "nid = ? AND rid > ? AND rid <= ? AND state IN (1, 2)"
+    rows = connection.execute(f"SELECT rid, channel, aid, state FROM delivery WHERE {which}", page).fetchall()
+    connection.execute(f"UPDATE delivery SET state = 9 WHERE {which}", page)
+    changes = Changes(connection, now_ms)
     for rid, channel, aid, state in rows:
-        connection.execute(
-            "UPDATE delivery SET state = 9 WHERE nid = ? AND rid = ? AND channel = ? AND aid = ?",
-            (row[0], rid, channel, aid),
-        )
-        changes.move(DeliveryKey(row[0], rid, channel, aid), State(state), State.CANCELLED)
+        changes.move(DeliveryKey(nid, rid, channel, aid), State(state), State.CANCELLED)
     changes.store()
-    return len(rows)
+    return len(rows), page[2]
+
+
+def is_test(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
+    """Whether a test key sent the notification. One that does not exist is nobody's."""
+    row = connection.execute("SELECT options FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
+    return row is None or read_options(row[0]).is_test
 
 
 def list_dead(

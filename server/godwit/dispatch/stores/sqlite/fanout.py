@@ -220,8 +220,9 @@ def _may_begin(connection: sqlite3.Connection, shipment: Shipment, changes: Chan
 
 def _begin(connection: sqlite3.Connection, shipment: Shipment, due_ms: int, changes: Changes) -> Shipment | None:
     begun = connection.execute(
-        f"UPDATE delivery SET state = 3, attempt = attempt + 1, due_ms = ? WHERE {_KEY} AND state = 1 AND attempt = ?",
-        (due_ms, *shipment.key, shipment.attempt),
+        f"UPDATE delivery SET state = 3, attempt = attempt + 1, due_ms = ? WHERE {_KEY} AND state = 1 AND attempt = ? "
+        "AND NOT EXISTS (SELECT 1 FROM notification WHERE nid = ? AND state = 'cancelled')",
+        (due_ms, *shipment.key, shipment.attempt, shipment.key.nid),
     )
     if not begun.rowcount:
         return None  # another worker has it, or it ended

@@ -203,15 +203,23 @@ def recall_items(
     return changed
 
 
-def recall_some(connection: sqlite3.Connection, tenant: str, name: str, limit: int) -> list[InboxItem]:
-    """Withdraw some items of a notification; empty once there are none."""
-    rows = connection.execute(
-        "SELECT item.rid, item.seq, receiver.name FROM notification JOIN delivery USING (nid) "
-        "JOIN item ON item.rid = delivery.rid AND item.nid = delivery.nid JOIN receiver ON receiver.rid = item.rid "
-        "WHERE notification.tenant = ? AND notification.id = ? AND channel = 'inbox' AND NOT item.flags & 16 LIMIT ?",
-        (tenant, name, limit),
+def recall_some(connection: sqlite3.Connection, nid: int, after: int, limit: int) -> tuple[list[InboxItem], int]:
+    """Withdraw a notification's items of the receivers after number `after`; returns the changes, and the last receiver examined,
+    0 once there are none.
+    """
+    looked = connection.execute(
+        "SELECT rid FROM delivery WHERE nid = ? AND rid > ? ORDER BY rid LIMIT ?", (nid, after, limit)
     ).fetchall()
-    return [item for rid, seq, receiver in rows for item in recall_items(connection, rid, [seq], tenant, receiver)]
+    if not looked:
+        return [], 0
+    last = looked[-1][0]
+    rows = connection.execute(
+        "SELECT item.rid, item.seq, receiver.tenant, receiver.name FROM delivery JOIN item USING (rid, nid) "
+        "JOIN receiver ON receiver.rid = item.rid "
+        "WHERE nid = ? AND delivery.rid > ? AND delivery.rid <= ? AND channel = 'inbox' AND NOT item.flags & 16",
+        (nid, after, last),
+    ).fetchall()
+    return [item for rid, seq, *owner in rows for item in recall_items(connection, rid, [seq], *owner)], last
 
 
 def read_head(connection: sqlite3.Connection, tenant: str, receiver: str) -> tuple[int, Head] | None:
