@@ -194,7 +194,7 @@ export class Inbox {
 
   /** @param {string} subject */
   #subscribe(subject) {
-    if (this.#client === null || this.#subscriptions.length > 0) return;
+    if (this.#client === null || this.#isClosed || this.#subscriptions.length > 0) return;
     const missed = () => this.#catchUp();
     const error = (/** @type {unknown} */ reason) => this.#tell(reason);
     /** @param {(content: any) => Verdict} take @returns {import("./listening.js").Listener} */

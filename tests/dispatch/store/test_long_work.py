@@ -13,7 +13,7 @@ from godwit.dispatch.fanout.dispatcher import Clocks, Dispatcher, Pace
 from godwit.dispatch.fanout.inbox_worker import InboxWorker
 from godwit.dispatch.fanout.run import take_pages
 from godwit.dispatch.model import Options, Outcome, Shipment, State
-from godwit.dispatch.stores.sqlite import ending, inbox, receivers, tenants
+from godwit.dispatch.stores.sqlite import ending, groups, inbox, receivers, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
 from godwit.dispatch.stores.sqlite.feed.events import unpack_members
 from godwit.dispatch.stores.sqlite.store import SqliteStore
@@ -106,6 +106,24 @@ async def test_each_page_of_a_recall_reads_on_where_the_last_one_ended(store: Sq
         found += [item.receiver for item in items]
         reached.append(after)
     assert len(found) == len(set(found)) == 25 and reached == [10, 20, 25]
+
+
+async def test_a_group_is_deleted_in_pages_and_itself_last(store: SqliteStore) -> None:
+    await fill(store, "t", 25)
+
+    def put(connection: sqlite3.Connection) -> None:
+        groups.put_group(connection, "t", "g")
+        for version in (0, 1):
+            groups.subscribe(connection, "t", "g", [f"r{number}" for number in range(25)], version)
+
+    await store.writer.run(put)
+    left = []
+    for _ in range(6):
+        left.append(await store.writer.run(lambda connection: groups.delete_some(connection, "t", "g", PAGE)))
+        rows = await store.reader.run(lambda connection: connection.execute("SELECT * FROM subscription").fetchall())
+        assert len(rows) == max(0, 50 - PAGE * len(left))
+    assert left == [True] * 5 + [False]
+    assert await store.writer.run(lambda connection: groups.delete_some(connection, "t", "g", PAGE)) is None
 
 
 @pytest.mark.parametrize("channel", ["inbox", "webhook"])

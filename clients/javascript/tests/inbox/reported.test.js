@@ -74,6 +74,20 @@ test("an inbox that is closed by its own handler calls it no more, and one that 
   await other.until(({ items }) => items.length === 2);
 });
 
+test("an inbox that is closed while its first page is taken subscribes to nothing", LIMITS, async (t) => {
+  const dispatch = await startDispatch(dataFolder(t));
+  t.after(() => dispatch.terminate());
+  await dispatch.send("a");
+  const token = await dispatch.token();
+  const client = new Client(dispatch.url, { token });
+  t.after(() => client.close());
+  const subscribe = t.mock.method(client, "subscribe");
+  const inbox = new Inbox(client, { url: dispatch.dispatchUrl, token, onChange: (opened) => opened.close() });
+  await assert.rejects(inbox.ready, /closed/);
+  await new Promise((resolve) => setImmediate(resolve)); // what follows the page has run
+  assert.equal(subscribe.mock.callCount(), 0);
+});
+
 test("two inboxes over one client are refused with a reason, not tried again for ever", LIMITS, async (t) => {
   const dispatch = await startDispatch(dataFolder(t));
   t.after(() => dispatch.terminate());

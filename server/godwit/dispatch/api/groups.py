@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aiohttp import web
 
 from ...config.dispatch_limits import DispatchLimits
@@ -14,6 +16,9 @@ from .bodies import ImportedSubscription, VersionBody, read_body
 from .keys import KeyRing
 from .lines import Import
 from .requests import read_bytes, read_name, read_number
+
+DELETED_AT_ONCE = 2_000
+"""Subscriptions that one unit deletes: accepts wait for it."""
 
 
 class GroupApi:
@@ -49,8 +54,12 @@ class GroupApi:
 
     async def delete(self, request: web.Request) -> web.Response:
         tenant, name = await self._read_names(request, "manage")
-        if not await self._store.writer.run(lambda connection: groups.delete_group(connection, tenant, name)):
+        page = partial(groups.delete_some, tenant=tenant, name=name, limit=DELETED_AT_ONCE)
+        is_left = await self._store.writer.run(page)
+        if is_left is None:
             raise RequestRefused(DispatchCode.GROUP_MISSING)
+        while is_left:
+            is_left = await self._store.writer.run(page, bulk=True)
         return web.Response(status=204)
 
     async def subscribe(self, request: web.Request) -> web.Response:

@@ -39,14 +39,22 @@ def count_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple
     return found[1], int(count), max(found[1], last or 0)
 
 
-def delete_group(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Delete a group and all its versions; returns whether it existed. Jobs that read it end."""
+def delete_some(connection: sqlite3.Connection, tenant: str, name: str, limit: int) -> bool | None:
+    """Delete subscriptions of all versions of a group, and with the last ones the group; returns whether some are left. None: no
+    such group. Jobs that read it end. After a crash the next request deletes the rest.
+    """
     found = find_group(connection, tenant, name)
     if found is None:
-        return False
-    connection.execute("DELETE FROM subscription WHERE gid = ?", found[:1])
+        return None
+    page = connection.execute(
+        "DELETE FROM subscription WHERE gid = ?1 AND (version, rid) IN "
+        "(SELECT version, rid FROM subscription WHERE gid = ?1 LIMIT ?2)",
+        (found[0], limit),
+    )
+    if page.rowcount == limit:
+        return True
     connection.execute("DELETE FROM receiver_group WHERE gid = ?", found[:1])
-    return True
+    return False
 
 
 def subscribe(
