@@ -126,7 +126,7 @@ class Client:
 
         Raises Unauthorized or SessionClosed if the servers refuse the client for good.
         """
-        self._connection.check_loop()
+        self._check_begun()
         while not self.is_connected:
             if self._session.error is not None:
                 raise self._session.error.with_traceback(None)

@@ -208,6 +208,12 @@ async def test_client_is_begun_once(client: Client) -> None:
         await client.__aenter__()
 
 
+async def test_a_client_that_has_not_begun_is_not_waited_for() -> None:
+    async with asyncio.timeout(20):
+        with pytest.raises(ClientError, match="has not begun"):
+            await Client("ws://127.0.0.1:1").connected()
+
+
 @given(st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none()))
 def test_a_time_is_taken_or_refused_and_never_overflows(value: Any) -> None:
     try:

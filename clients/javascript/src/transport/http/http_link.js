@@ -345,7 +345,7 @@ export class HttpLink {
     }
     const stream = this.#streamFor(wanted);
     if (stream === undefined) {
-      this.#refuse(wanted.id, Code.SubscriptionsTooMany, "by long poll no more subscriptions can be had");
+      this.#refuse(wanted.id, Code.SubscriptionsTooMany, "the two requests of a long poll have no room for one more subscription: close another");
       return;
     }
     this.#wanted.set(wanted.selector, wanted);
