@@ -65,19 +65,21 @@ test("a connection that was there is disconnected, and that is no warning", LIMI
   assert.deepEqual([lost?.[0], /^godwit: disconnected from ws:/.test(String(lost?.[1]))], ["info", true]);
 });
 
-test("a port that is not for clients ends the client with its sentence", LIMITS, async () => {
-  let asked = 0;
-  const { url, stop } = await serve((_, response) => {
-    asked++;
-    response.writeHead(421).end('{"status":421,"title":"this is the admin port"}');
+for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
+  test(`a port that is not for clients ends the client with its sentence, by ${transport}`, LIMITS, async () => {
+    let asked = 0;
+    const { url, stop } = await serve((_, response) => {
+      asked++;
+      response.writeHead(421).end('{"status":421,"title":"this is the admin port"}');
+    });
+    const client = new Client(url, { log: new Lines(), settings: QUICK, transport });
+    await assert.rejects(client.connected(), /421: this is the admin port/);
+    await assert.rejects(client.publish("/a", 1), /this is the admin port/);
+    assert.ok(asked <= (transport === "websocket" ? 1 : 2), `${asked} requests`); // HTTP asks for the stream beside the first one
+    await client.close();
+    stop();
   });
-  const client = new Client(url, { log: new Lines(), settings: QUICK });
-  await assert.rejects(client.connected(), /421: this is the admin port/);
-  await assert.rejects(client.publish("/a", 1), /this is the admin port/);
-  assert.equal(asked, 1);
-  await client.close();
-  stop();
-});
+}
 
 test("a time that no timer of JavaScript can hold never fires", LIMITS, async () => {
   for (const ms of [2 ** 31, 2 ** 40, Infinity]) assert.equal(after(ms, () => assert.fail("it fired")), undefined);

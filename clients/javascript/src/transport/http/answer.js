@@ -2,6 +2,8 @@
 
 import { Code } from "../../codes.js";
 
+const MISDIRECTED = 421; // clients of Godwit are served at another address
+
 /**
  * @typedef {object} Answer as fetch gives it
  * @property {number} status
@@ -21,7 +23,8 @@ export class Refused extends Error {
    * @param {number | null} afterMs when to try again, if that was said
    */
   constructor(status, problem, afterMs) {
-    super(`refused with ${status}${problem.title ? ` ${problem.title}: ${problem.detail ?? ""}` : ""}`);
+    const said = [problem.title, problem.detail].filter(Boolean).join(": ");
+    super([`refused with ${status}`, said].filter(Boolean).join(problem.code === undefined ? ": " : " "));
     this.status = status;
     this.problem = problem;
     this.afterMs = afterMs;
@@ -67,6 +70,7 @@ export class Refused extends Error {
   /** @returns {LinkEnd} */
   get end() {
     const { code = 0, detail } = this.problem;
+    if (this.status === MISDIRECTED) return { code: null, reason: this.message, isWrongPort: true };
     const isEnd = code >= 4000 && !(code >= 4100 && code <= 4199);
     if (this.afterMs !== null) {
       return { code: isEnd ? code : null, reason: JSON.stringify({ reason: this.message, reconnect_after_ms: this.afterMs }) };
@@ -89,7 +93,8 @@ export function refusedOf({ status, headers }, text) {
 function problemOf(text) {
   try {
     const read = JSON.parse(text);
-    return typeof read?.code === "number" && typeof read.title === "string" ? read : {};
+    const hasCode = read?.code === undefined || typeof read.code === "number"; // none: such as of an admin port
+    return hasCode && typeof read?.title === "string" ? read : {};
   } catch {
     return {}; // of somebody between
   }
