@@ -17,12 +17,12 @@ use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::Node;
 use godwit_core::position::Now;
 use godwit_core::settings::{JournalSettings, RuleSettings, Settings};
-use godwit_core::shard::{Outlet, Sending, Shard};
+use godwit_core::shard::{Sending, Shard, SocketOutput};
 
 /// Takes everything at once.
 struct Sink(u64);
 
-impl Outlet for Sink {
+impl SocketOutput for Sink {
     fn send(&mut self, _socket: u32, bytes: &[u8], _token: u32) -> Sending {
         self.0 += bytes.len() as u64;
         Sending::Done(bytes.len())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use godwit_core::holder::Holder;
 use godwit_core::message::{Batch, Draft, Kind};
-use godwit_core::node::{Entry, Found, HOLES_MAX, Node, Stride, Way};
+use godwit_core::node::{Entry, Found, MISSING_MAX, Node, ScanBudget, ScanRange};
 use godwit_core::position::Now;
 use godwit_core::settings::Settings;
 use godwit_core::subject::Pattern;
@@ -50,9 +50,9 @@ fn measure_walks(count: usize) {
             let mut reached = 0;
             while reached < node.arrival() {
                 let mut brought = Found::default();
-                let stride = Stride { entries_max: 4_096, bytes_max: 65_536, holes_max: HOLES_MAX };
-                let way = Way { after: reached, until: node.arrival(), stride };
-                reached = node.walk(&pattern, way, &mut brought).reached;
+                let budget = ScanBudget { entries_max: 4_096, bytes_max: 65_536, missing_max: MISSING_MAX };
+                let way = ScanRange { after: reached, until: node.arrival(), budget };
+                reached = node.scan_pattern(&pattern, way, &mut brought).reached;
                 found += brought.messages.len();
             }
         }
@@ -124,7 +124,7 @@ fn measure_full(title: &str, subjects: usize, count: usize, shards: u8, logs_byt
         }
     }
     let contents: Vec<String> = (0..1_000).map(content).collect();
-    let (mut batch, mut outcomes, mut told): (_, _, Vec<Entry>) = (Batch::default(), Vec::new(), Vec::new());
+    let (mut batch, mut outcomes, mut entries): (_, _, Vec<Entry>) = (Batch::default(), Vec::new(), Vec::new());
     let holder = Holder::new("", "basic", "bench");
     // What building the drafts costs is measured apart and taken off.
     let start = spent_ns();
@@ -139,8 +139,8 @@ fn measure_full(title: &str, subjects: usize, count: usize, shards: u8, logs_byt
         fill(&mut batch, &names, turn * TURN, &contents, &holder);
         node.append(&mut batch, &mut outcomes, now);
         for shard in 0..shards {
-            node.drain(shard, &mut told, usize::MAX);
-            told.clear();
+            node.drain(shard, &mut entries, usize::MAX);
+            entries.clear();
         }
     }
     let each = (spent_ns() - start - building) / count as f64;
@@ -162,8 +162,8 @@ fn measure_subjects(count: usize) {
         outcomes.clear();
         batch.push(&name, Draft::new(Kind::Json, content(number).as_bytes(), "", Arc::clone(&holder), 1));
         node.append(&mut batch, &mut outcomes, now);
-        let mut told = Vec::new();
-        node.drain(0, &mut told, usize::MAX);
+        let mut entries = Vec::new();
+        node.drain(0, &mut entries, usize::MAX);
     }
     let spent = (spent_ns() - start) / count as f64;
     let grown = (resident_bytes() - before) as f64 / count as f64;

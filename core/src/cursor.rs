@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::journal::Place;
+use crate::journal::PageStart;
 use crate::message::LogId;
 use crate::position::Position;
 
@@ -92,21 +92,21 @@ pub struct Job {
     /// MQTT: up to this arrival it is known that something is gone which nobody can count.
     pub lost: u64,
     pub join: Option<Join>,
-    pub reading: Option<Reading>,
+    pub reading: Option<HistoryRead>,
 }
 
 /// How a cursor reads back.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct HistoryRead {
     /// The epoch of a subject's cursor; 0 not known.
     pub epoch: u64,
     /// The position that the epoch's first message follows, if no gap reports the change of epoch: a client that was not sent
     /// that message yet is still there.
     pub follows: Option<Position>,
     /// Where the page under way, or the last one, began.
-    pub place: Place,
+    pub place: PageStart,
     /// Where the next one begins for who was sent all of the last, which ended with this arrival.
-    pub next: Option<(u64, Place)>,
+    pub next: Option<(u64, PageStart)>,
     /// The page under way; 0 none.
     pub serial: u64,
     /// Everything that was accepted up to here when it was asked for is in the journal, if that says so.
@@ -118,7 +118,7 @@ pub struct Reading {
     pub is_history: bool,
 }
 
-impl Reading {
+impl HistoryRead {
     /// The position up to which the client was sent everything; `sequence` is the cursor's.
     pub fn position(&self, sequence: u64) -> Option<Position> {
         let own = (self.epoch > 0).then_some(Position { epoch: self.epoch, sequence });
@@ -220,7 +220,7 @@ impl Cursor {
         skip.is_some_and(|skip| sequence > skip.missing && sequence <= skip.sequence)
     }
 
-    /// How many messages of a hole from `from` up to `number` the client has; each is counted once.
+    /// How many messages of a missing range from `from` up to `number` the client has; each is counted once.
     pub fn pass(&mut self, log: LogId, from: u64, number: u64) -> u64 {
         let Some(skip) = self.job.as_mut().and_then(|job| job.skips.get_mut(&log)) else { return 0 };
         let (from, to) = (from.max(skip.passed).max(skip.missing), number.min(skip.sequence));
@@ -243,11 +243,11 @@ impl Cursor {
         job.skips_until = job.skips_until.max(arrival);
     }
 
-    pub fn reading(&self) -> Option<&Reading> {
+    pub fn reading(&self) -> Option<&HistoryRead> {
         self.job.as_ref()?.reading.as_ref()
     }
 
-    pub fn reading_mut(&mut self) -> Option<&mut Reading> {
+    pub fn reading_mut(&mut self) -> Option<&mut HistoryRead> {
         self.job.as_mut()?.reading.as_mut()
     }
 

@@ -32,7 +32,7 @@ pub struct Members<'a> {
     text: &'a str,
     at: usize,
     depth_max: usize,
-    place: Place,
+    state: ReadState,
 }
 
 /// The elements of an array, in order, as written.
@@ -40,7 +40,7 @@ pub struct Members<'a> {
 pub struct Elements<'a>(Members<'a>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ReadState {
     Begin,
     Within,
     Done,
@@ -50,28 +50,28 @@ impl<'a> Members<'a> {
     /// `depth_max` counts the object itself.
     #[must_use]
     pub fn new(text: &'a str, depth_max: usize) -> Self {
-        Self { text, at: 0, depth_max: depth_max.saturating_sub(1), place: Place::Begin }
+        Self { text, at: 0, depth_max: depth_max.saturating_sub(1), state: ReadState::Begin }
     }
 
     /// Steps to the next member's key or element; false at the end.
     #[inline]
     fn step(&mut self, scanner: &mut Scanner<'_>, open: u8, close: u8) -> Scan<bool> {
         scanner.blanks();
-        if self.place == Place::Begin {
+        if self.state == ReadState::Begin {
             scanner.expect(open, JsonFault::Container)?;
             scanner.blanks();
         }
         if scanner.peek() == close {
             scanner.at += 1;
             scanner.blanks();
-            self.place = Place::Done;
+            self.state = ReadState::Done;
             return if scanner.is_at_end() { Ok(false) } else { Err(JsonFault::End) };
         }
-        if self.place == Place::Within {
+        if self.state == ReadState::Within {
             scanner.expect(b',', JsonFault::Comma)?;
             scanner.blanks();
         }
-        self.place = Place::Within;
+        self.state = ReadState::Within;
         Ok(true)
     }
 
@@ -103,7 +103,7 @@ impl<'a> Members<'a> {
 
     fn settle<T>(&mut self, result: Scan<Option<T>>) -> Option<Scan<T>> {
         if result.is_err() {
-            self.place = Place::Done;
+            self.state = ReadState::Done;
         }
         result.transpose()
     }
@@ -113,7 +113,7 @@ impl<'a> Iterator for Members<'a> {
     type Item = Scan<(&'a str, &'a str)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.place == Place::Done {
+        if self.state == ReadState::Done {
             return None;
         }
         let result = self.member();
@@ -138,7 +138,7 @@ impl<'a> Iterator for Elements<'a> {
     type Item = Scan<&'a str>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.place == Place::Done {
+        if self.0.state == ReadState::Done {
             return None;
         }
         let result = self.element();

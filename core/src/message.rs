@@ -43,7 +43,7 @@ pub struct Follows {
 
 /// Where a log numbers a message: the fields of that name of the message.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct LogNumber {
     pub(crate) epoch: u64,
     pub(crate) sequence: u64,
     pub(crate) follows: Option<Arc<Follows>>,
@@ -302,7 +302,7 @@ impl Draft {
         &mut self,
         subject: Arc<str>,
         log: LogId,
-        place: Option<Place>,
+        place: Option<LogNumber>,
         arrival: u64,
         time_ms: u64,
         is_retained: bool,

@@ -15,6 +15,7 @@ mod listeners;
 mod log;
 mod mqtt;
 mod names;
+mod pattern_scan;
 mod policy;
 mod read;
 mod replies;
@@ -22,7 +23,6 @@ mod report;
 mod room;
 mod snapshot;
 mod sweep;
-mod walk;
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -41,12 +41,12 @@ pub use mqtt::{
 };
 pub use names::Owner;
 pub(crate) use names::Shares;
+pub use pattern_scan::{Found, MISSING_MAX, PatternScan, ScanBudget, ScanRange};
 pub use policy::{Policy, check as check_patterns};
-pub use read::{Head, Hole, Place, Read};
+pub use read::{Head, MissingRange, PositionState, Read};
 pub use report::Totals;
 pub use room::{ConnectionCount, Purged};
 pub use snapshot::Snapshot;
-pub use walk::{Found, HOLES_MAX, Stride, Walk, Way};
 
 /// One node's shared state.
 #[derive(Debug)]

@@ -93,8 +93,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_older_than_it_is(began in 0..u64::from(u32::MAX) * TICK_MS, age in 0..100_000_000_u64) {
-            let told = Moment::at(began).age_ms(began + age);
-            prop_assert!(told <= age && age < told + TICK_MS);
+            let measured = Moment::at(began).age_ms(began + age);
+            prop_assert!(measured <= age && age < measured + TICK_MS);
             prop_assert_eq!(Moment::at(began + 1).age_ms(began), 0);
         }
     }

@@ -3,10 +3,10 @@
 
 mod operate;
 
-use crate::board::{Board, Figures, Listed, Seat};
 use crate::clock::Clock;
 use crate::driver::{DriverOptions, ListenOptions, Preference, bind_shards, raise_descriptor_limit};
 use crate::journal::{self, JournalFigures, Resumed};
+use crate::node_shared::{Figures, Listed, NodeShared, ShardSlot};
 use crate::publications::Publications;
 use crate::queue::lock;
 use crate::shard::{Numbered, Opened, Plan, live};
@@ -73,7 +73,7 @@ pub struct Engine {
     settings: Arc<Settings>,
     current: Mutex<Arc<Settings>>,
     node: Arc<Mutex<Node>>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) node_shared: Arc<NodeShared>,
     clock: Clock,
     surveys: Surveys,
     asks: AtomicU64,
@@ -99,14 +99,14 @@ impl Engine {
         if settings.seed == 0 {
             settings.seed = RandomState::new().hash_one(settings.run);
         }
-        let board = Board::new(usize::from(settings.shards)).map_err(|error| error.to_string())?;
-        board.certify(read_certificates(&settings)?);
+        let node_shared = NodeShared::new(usize::from(settings.shards)).map_err(|error| error.to_string())?;
+        node_shared.certify(read_certificates(&settings)?);
         let settings = Arc::new(settings);
         Ok(Self {
             node: Arc::new(Mutex::new(Node::new(&settings))),
             current: Mutex::new(Arc::clone(&settings)),
             settings,
-            board: Arc::new(board),
+            node_shared: Arc::new(node_shared),
             clock: Clock::start(),
             surveys: Surveys::default(),
             asks: AtomicU64::new(0),
@@ -130,7 +130,7 @@ impl Engine {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the node has been started"));
         }
         let descriptors_max = raise_descriptor_limit()?;
-        let resumed = journal::begin(&self.settings, disk, &self.node, &self.board, || self.clock.now())?;
+        let resumed = journal::begin(&self.settings, disk, &self.node, &self.node_shared, || self.clock.now())?;
         let (addresses, listeners) = self.listen()?;
         let (opened, outcomes) = mpsc::channel::<Opened>();
         let result = listeners.into_iter().enumerate().try_for_each(|(index, listeners)| {
@@ -146,8 +146,8 @@ impl Engine {
         match outcomes {
             Ok(outcomes) => {
                 // The kernel may refuse one shard what it gave another: then the reason is told with the lesser driver.
-                let told = outcomes.iter().find(|(_, reason)| !reason.is_empty()).or(outcomes.first());
-                let (driver, driver_reason) = told.cloned().unwrap_or_default();
+                let outcome = outcomes.iter().find(|(_, reason)| !reason.is_empty()).or(outcomes.first());
+                let (driver, driver_reason) = outcome.cloned().unwrap_or_default();
                 let (driver, shards) = (driver.to_owned(), outcomes.len());
                 Ok(Started { addresses, driver, driver_reason, shards, resumed, descriptors_max })
             }
@@ -189,7 +189,7 @@ impl Engine {
             index,
             settings: Arc::clone(&self.settings),
             node: Arc::clone(&self.node),
-            board: Arc::clone(&self.board),
+            node_shared: Arc::clone(&self.node_shared),
             clock: self.clock,
             options: DriverOptions {
                 preference: Preference::named(&self.settings.driver).unwrap_or_default(),
@@ -206,24 +206,24 @@ impl Engine {
     }
 
     fn join(&self, threads: &mut Vec<JoinHandle<()>>) {
-        for shard in 0..self.board.seats.len() {
-            let _ = self.board.order(shard, Order::Stop); // never refused
+        for shard in 0..self.node_shared.slots.len() {
+            let _ = self.node_shared.order(shard, Order::Stop); // never refused
         }
         for thread in threads.drain(..) {
             // A shard's panic has been caught and reported in the thread itself.
             let _ = thread.join();
         }
-        self.board.journaling().iter().for_each(|journaling| journaling.close());
+        self.node_shared.journaling().iter().for_each(|journaling| journaling.close());
     }
 
     /// Readable once the reports that wait are to be taken.
     pub fn report_descriptor(&self) -> RawFd {
-        self.board.reports.descriptor()
+        self.node_shared.reports.descriptor()
     }
 
     /// Takes all reports that wait.
     pub fn reports(&self) -> Vec<Report> {
-        self.board.reports.take()
+        self.node_shared.reports.take()
     }
 
     /// Carries out decisions; each goes to the shard of its connection, a drain to all.
@@ -243,8 +243,8 @@ impl Engine {
                 _ => None,
             };
             let is_given = match connection {
-                Some(connection) => self.board.order(usize::from(connection.shard()), order),
-                None => self.board.order_all(&order),
+                Some(connection) => self.node_shared.order(usize::from(connection.shard()), order),
+                None => self.node_shared.order_all(&order),
             };
             refused += usize::from(!is_given);
         }
@@ -273,17 +273,17 @@ impl Engine {
         settings.journal = journal::take_over(start, settings.journal);
         settings.limits.connections_max = start.limits.connections_max;
         let certificates = read_certificates(&settings)?;
-        self.board.certify(certificates);
+        self.node_shared.certify(certificates);
         let settings = Arc::new(settings);
         *lock(&self.current) = Arc::clone(&settings);
-        self.board.journaling().iter().for_each(|journaling| journaling.set_retention(&settings));
+        self.node_shared.journaling().iter().for_each(|journaling| journaling.set_retention(&settings));
         lock(&self.node).configure(&settings);
         let mut from = Some(0);
         while let Some(slot) = from {
             from = lock(&self.node).resolve_again(slot);
         }
-        let is_given = self.board.order_all(&Order::Configure(settings));
-        self.board.settle();
+        let is_given = self.node_shared.order_all(&Order::Configure(settings));
+        self.node_shared.settle();
         if is_given { Ok(()) } else { Err("a shard does not take its orders".to_owned()) }
     }
 
@@ -303,16 +303,21 @@ impl Engine {
         let mut outcomes = Vec::with_capacity(publications.batch.len());
         publications.batch.accepted_us = self.clock.us();
         let wakes = lock(&self.node).append(&mut publications.batch, &mut outcomes, self.clock.now());
-        self.board.journal();
-        self.board.wake(wakes);
+        self.node_shared.journal();
+        self.node_shared.wake(wakes);
         publications.answer(outcomes)
     }
 
     pub fn stats(&self) -> Stats {
         self.surveys.rest();
         let totals = lock(&self.node).totals();
-        let shards = self.board.seats.iter().map(Seat::show).collect();
-        Stats { totals, reports_dropped: self.board.reports.dropped(), journal: self.board.show_journal(), shards }
+        let shards = self.node_shared.slots.iter().map(ShardSlot::show).collect();
+        Stats {
+            totals,
+            reports_dropped: self.node_shared.reports.dropped(),
+            journal: self.node_shared.show_journal(),
+            shards,
+        }
     }
 
     /// Subjects after `after` in name order.
@@ -344,7 +349,7 @@ impl Engine {
             let (found, next) = self.ask(shard, |ask| Order::ListConnections { ask, list: list.clone() });
             rows.extend(found);
             let next = match next {
-                None if shard + 1 >= self.board.seats.len() => return (rows, None),
+                None if shard + 1 >= self.node_shared.slots.len() => return (rows, None),
                 None => ConnectionId::new(shard as u8 + 1, 0, 0),
                 Some(next) => next,
             };
@@ -363,11 +368,11 @@ impl Engine {
     }
 
     fn ask(&self, shard: usize, order: impl FnOnce(u64) -> Order) -> Listed {
-        if shard >= self.board.seats.len() {
+        if shard >= self.node_shared.slots.len() {
             return (Vec::new(), None);
         }
         let ask = self.asks.fetch_add(1, Ordering::Relaxed);
-        self.board.list(shard, ask, order(ask), PATIENCE)
+        self.node_shared.list(shard, ask, order(ask), PATIENCE)
     }
 }
 

@@ -2,12 +2,12 @@
 //! order. Owns that no shard waits for a disk, and that what is not written yet is waited for, for a while. How many asks there are at once
 //! the node bounds; what a page means the core decides.
 
-use crate::board::Board;
+use crate::node_shared::NodeShared;
 use crate::queue::lock;
-use godwit_core::journal::{Ask, Page, Place};
+use godwit_core::journal::{Ask, Page, PageStart};
 use godwit_core::report::Order;
 use godwit_core::subject::Selector;
-use godwit_journal::{Found, Progress, Reader, Room, Stream};
+use godwit_journal::{Found, PageLimits, Progress, Reader, Stream};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The asks that wait, and the threads that take them.
 #[derive(Debug)]
-pub(crate) struct Readings {
+pub(crate) struct HistoryReaders {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -42,20 +42,20 @@ struct Waiting {
     is_closed: bool,
 }
 
-impl Readings {
-    /// Answers go to the shards of a board, for as long as there is one.
-    pub(crate) fn open(reader: &Reader, progress: &Progress, board: &Weak<Board>) -> io::Result<Self> {
+impl HistoryReaders {
+    /// Pages go to the node's shards, as long as the node exists.
+    pub(crate) fn open(reader: &Reader, progress: &Progress, node_shared: &Weak<NodeShared>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut threads = Vec::with_capacity(THREADS);
         for _ in 0..THREADS {
-            let (shared, reader, progress, board) =
-                (Arc::clone(&shared), reader.clone(), progress.clone(), Weak::clone(board));
+            let (shared, reader, progress, node_shared) =
+                (Arc::clone(&shared), reader.clone(), progress.clone(), Weak::clone(node_shared));
             let run = move || {
                 while let Some(ask) = shared.next() {
                     let page = shared.answer(&ask, &reader, &progress);
-                    let Some(board) = board.upgrade() else { return };
+                    let Some(node_shared) = node_shared.upgrade() else { return };
                     // Never refused; a shard that has given up has no cursor that waits.
-                    let _ = board.order(usize::from(ask.shard), Order::Page(Box::new(page)));
+                    let _ = node_shared.order(usize::from(ask.shard), Order::Page(Box::new(page)));
                 }
             };
             threads.push(std::thread::Builder::new().name("journal-read".to_owned()).spawn(run)?);
@@ -87,9 +87,9 @@ impl Readings {
     }
 }
 
-impl Drop for Readings {
+impl Drop for HistoryReaders {
     fn drop(&mut self) {
-        // Not joined: the last who holds the board may be one of them.
+        // Not joined: one of these threads may be the last owner of `NodeShared`.
         lock(&self.shared.waiting).is_closed = true;
         self.shared.news.notify_all();
     }
@@ -147,34 +147,34 @@ fn read(ask: &Ask, reader: &Reader) -> io::Result<Page> {
     let first = reader.first(Stream::Messages);
     let mut is_beginning = false;
     let found = match (ask.place, &ask.selector) {
-        (Place::Offset(offset), _) => Found { offset, is_whole: offset >= first },
-        (Place::Arrival(arrival), _) => reader.find_later(arrival)?,
-        (Place::After(at), Selector::Subject(subject)) => match reader.find_after(subject, at)? {
+        (PageStart::Offset(offset), _) => Found { offset, is_whole: offset >= first },
+        (PageStart::Arrival(arrival), _) => reader.find_later(arrival)?,
+        (PageStart::After(at), Selector::Subject(subject)) => match reader.find_after(subject, at)? {
             Some(offset) => Found { offset, is_whole: true },
             None => Found { offset: first, is_whole: false },
         },
-        (Place::Last(last), Selector::Subject(subject)) => {
+        (PageStart::Last(last), Selector::Subject(subject)) => {
             let found = reader.find_last(subject, last)?;
             is_beginning = found.is_none();
             let offset = found.map_or_else(|| reader.find_later(last.until).map(|later| later.offset), Ok)?;
             Found { offset, is_whole: true }
         }
-        (Place::After(_) | Place::Last(_), Selector::Pattern(_)) => Found { offset: first, is_whole: false },
+        (PageStart::After(_) | PageStart::Last(_), Selector::Pattern(_)) => Found { offset: first, is_whole: false },
     };
-    let room = Room { messages: ask.messages_max, bytes: ask.bytes_max };
+    let limits = PageLimits { messages: ask.messages_max, bytes: ask.bytes_max };
     let (page, is_whole) = match &ask.selector {
-        Selector::Subject(subject) => (reader.read_subject(subject, found.offset, room)?, true),
+        Selector::Subject(subject) => (reader.read_subject(subject, found.offset, limits)?, true),
         Selector::Pattern(pattern) => {
-            let page = reader.read_matching(found.offset, room, &mut |subject| pattern.matches(subject))?;
+            let page = reader.read_matching(found.offset, limits, &mut |subject| pattern.matches(subject))?;
             let is_whole = page.rows == page.next - found.offset;
             (page, is_whole)
         }
     };
-    let is_in = |hole: &(u64, u64)| hole.0 < page.next && hole.1 > found.offset;
+    let is_in = |range: &(u64, u64)| range.0 < page.next && range.1 > found.offset;
     let is_whole = is_whole
         && found.is_whole
         && reader.first(Stream::Messages) <= found.offset
-        && !reader.holes(Stream::Messages).iter().any(is_in);
+        && !reader.missing(Stream::Messages).iter().any(is_in);
     Ok(Page {
         cursor: ask.cursor,
         serial: ask.serial,

@@ -2,10 +2,10 @@
 //! way between the core's rows and the journal's threads: rows are taken from the node and put into the queue by one at a
 //! time, so that they stay in order, and what the journal says reaches the node before any shard is woken for it.
 
-use crate::board::Board;
 use crate::engine::Engine;
-use crate::history::Readings;
+use crate::history::HistoryReaders;
 use crate::lines::{Found, LinesFile};
+use crate::node_shared::NodeShared;
 use crate::notes::{self, Notes};
 use crate::queue::lock;
 use crate::snapshots::Snapshots;
@@ -77,7 +77,7 @@ pub(crate) struct Journaling {
     /// As of the last report.
     was_failing: Mutex<bool>,
     journal: Mutex<Option<Journal>>,
-    readings: Readings,
+    history_readers: HistoryReaders,
     notes: Notes,
     snapshots: Arc<Snapshots>,
 }
@@ -87,12 +87,12 @@ pub(crate) fn begin(
     settings: &Settings,
     disk: Arc<dyn Disk>,
     node: &Arc<Mutex<Node>>,
-    board: &Arc<Board>,
+    node_shared: &Arc<NodeShared>,
     now: impl Fn() -> Now,
 ) -> io::Result<Option<Resumed>> {
     match &settings.journal {
         None => Ok(None),
-        Some(asked) => begin_with(settings, asked, disk, node, board, now)
+        Some(asked) => begin_with(settings, asked, disk, node, node_shared, now)
             .map(Some)
             .map_err(|error| io::Error::other(JournalUnusable(error.to_string()))),
     }
@@ -103,20 +103,20 @@ fn begin_with(
     asked: &JournalSettings,
     disk: Arc<dyn Disk>,
     node: &Arc<Mutex<Node>>,
-    board: &Arc<Board>,
+    node_shared: &Arc<NodeShared>,
     now: impl Fn() -> Now,
 ) -> io::Result<Resumed> {
     let began = Instant::now();
-    // The board keeps the journal: its thread must not keep the board.
-    let teller: Weak<Board> = Arc::downgrade(board);
+    // `NodeShared` owns the journal: the journal's thread must not own `NodeShared`.
+    let teller: Weak<NodeShared> = Arc::downgrade(node_shared);
     let is_ready = Arc::new(OnceLock::new());
     let notify = {
         let is_ready = Arc::clone(&is_ready);
         move || {
             if is_ready.get().is_some()
-                && let Some(board) = teller.upgrade()
+                && let Some(node_shared) = teller.upgrade()
             {
-                tell(&board);
+                tell(&node_shared);
             }
         }
     };
@@ -140,36 +140,36 @@ fn begin_with(
     notes.begin(noted, keep)?;
     let (restored, damaged) = give_back(settings, node, (&journal, &past), (&snapshots, saved), &now)?;
     past.said.extend(restored.loss());
-    snapshots.report_to(reporter(board));
-    board.begin_journal(Journaling {
+    snapshots.report_to(reporter(node_shared));
+    node_shared.begin_journal(Journaling {
         node: Arc::clone(node),
         queue: journal.queue().clone(),
         progress: journal.progress().clone(),
         rows: Mutex::default(),
         was_failing: Mutex::default(),
-        readings: Readings::open(journal.reader(), journal.progress(), &Arc::downgrade(board))?,
-        notes: Notes::begin(notes, Arc::clone(&snapshots), Arc::clone(node), waker(board))?,
+        history_readers: HistoryReaders::open(journal.reader(), journal.progress(), &Arc::downgrade(node_shared))?,
+        notes: Notes::begin(notes, Arc::clone(&snapshots), Arc::clone(node), waker(node_shared))?,
         snapshots,
         journal: Mutex::new(Some(journal)),
     });
     let _ = is_ready.set(()); // it is set once, here
-    tell(board);
+    tell(node_shared);
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let was_clean = past.follows.map(|follows| follows.is_clean);
     Ok(Resumed { restored, took_ms, was_clean, damaged, said: past.said })
 }
 
-fn waker(board: &Arc<Board>) -> impl Fn(u64) + Send + 'static {
-    let board = Arc::downgrade(board);
-    move |shards| board.upgrade().into_iter().for_each(|board| board.wake(shards))
+fn waker(node_shared: &Arc<NodeShared>) -> impl Fn(u64) + Send + 'static {
+    let node_shared = Arc::downgrade(node_shared);
+    move |shards| node_shared.upgrade().into_iter().for_each(|node_shared| node_shared.wake(shards))
 }
 
 /// Tells the server whether the file of snapshots can be written.
-fn reporter(board: &Arc<Board>) -> impl Fn(Option<String>) + Send + Sync + 'static {
-    let board = Arc::downgrade(board);
+fn reporter(node_shared: &Arc<NodeShared>) -> impl Fn(Option<String>) + Send + Sync + 'static {
+    let node_shared = Arc::downgrade(node_shared);
     move |reason| {
-        if let Some(board) = board.upgrade() {
-            board.reports.push(&mut vec![Report::SnapshotsFile { reason }]);
+        if let Some(node_shared) = node_shared.upgrade() {
+            node_shared.reports.push(&mut vec![Report::SnapshotsFile { reason }]);
         }
     }
 }
@@ -189,16 +189,16 @@ pub fn check_journal(directory: &Path) -> io::Result<Vec<Checked>> {
 }
 
 /// The journal has come further, or fails: the node is told, and then those who wait.
-fn tell(board: &Board) {
-    let Some(journaling) = board.journaling() else { return };
-    journaling.readings.tell();
+fn tell(node_shared: &NodeShared) {
+    let Some(journaling) = node_shared.journaling() else { return };
+    journaling.history_readers.tell();
     let progress = journaling.progress();
     let woken = lock(&journaling.node).journaled(progress);
-    board.wake(woken);
+    node_shared.wake(woken);
     let mut was_failing = lock(&journaling.was_failing);
     if std::mem::replace(&mut *was_failing, progress.is_failing) != progress.is_failing {
         let reason = progress.is_failing.then(|| journaling.progress.reason().unwrap_or_default());
-        board.reports.push(&mut vec![Report::Journal { reason }]);
+        node_shared.reports.push(&mut vec![Report::Journal { reason }]);
     }
 }
 
@@ -227,10 +227,10 @@ fn give_back(
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let reader = journal.reader();
     for run in &past.runs {
-        run.holes.iter().for_each(|(_, last)| lock(node).restore_hole(run.run, *last));
+        run.missing.iter().for_each(|(_, last)| lock(node).restore_missing(run.run, *last));
     }
     if let Some(follows) = past.follows.filter(|_| past.is_end_damaged) {
-        lock(node).restore_hole(follows.run, follows.arrival + 1);
+        lock(node).restore_missing(follows.run, follows.arrival + 1);
     }
     snapshots.announce(&saved, node)?;
     let loaded = reader.load(budget, threads, &mut |messages| {
@@ -270,7 +270,7 @@ fn chain(past: &Past, now_ms: u64) -> Vec<PastRun> {
 impl Engine {
     /// Writes statistics down, where there is a journal; true when there is.
     pub fn write_stats(&self, rows: Vec<StatsRow>) -> bool {
-        let journaling = self.board.journaling();
+        let journaling = self.node_shared.journaling();
         if let Some(journaling) = journaling {
             journaling.push(Rows::Stats(rows));
         }
@@ -310,13 +310,13 @@ impl Journaling {
 
     /// Reads a page of the journal for a shard, which gets it as an order.
     pub(crate) fn read_back(&self, ask: Ask) {
-        self.readings.ask(ask);
+        self.history_readers.ask(ask);
     }
 
     fn progress(&self) -> Progress {
         // In this order: what was lost is told before what is behind it is said to be there.
         let synced = self.progress.synced_arrival();
-        let lost = self.progress.hole_arrival();
+        let lost = self.progress.lost_arrival();
         Progress { synced, lost, is_failing: self.progress.is_failing(), is_full: self.queue.holds_publishers() }
     }
 
@@ -333,7 +333,7 @@ impl Journaling {
 
     /// Ends the run in order: what waits is written, and that nothing came after it.
     pub(crate) fn close(&self) {
-        self.readings.close();
+        self.history_readers.close();
         self.notes.close();
         self.pump();
         let last = lock(&self.node).arrival();

@@ -15,15 +15,15 @@ pub(crate) const REWRITE_BYTES_MIN: u64 = 1 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Where a line is: its place and its length.
-type Place = (u64, u32);
+type LineLocation = (u64, u32);
 
 /// A file that was written, the lines in it, and its length.
-type Written = (Box<dyn Append>, HashMap<u64, Place>, u64);
+type Written = (Box<dyn Append>, HashMap<u64, LineLocation>, u64);
 
 /// What a file holds at the start, by name: where the last line of each is.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    last: BTreeMap<Box<str>, Place>,
+    last: BTreeMap<Box<str>, LineLocation>,
     /// Whole lines that do not fit their checksum.
     pub(crate) damaged: u64,
     pub(crate) is_missing: bool,
@@ -40,7 +40,7 @@ pub(crate) struct LinesFile {
     live_bytes: u64,
     /// It is written anew once it is so many times as large as what counts.
     factor: u64,
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, LineLocation>,
     /// Names of lines that the disk refused, of which it may have some.
     unsure: HashSet<u64>,
     hashes: RandomState,
@@ -181,7 +181,7 @@ impl LinesFile {
     fn write_to(&self, fresh: &Path, is_wanted: &mut dyn FnMut(&str) -> bool) -> io::Result<Written> {
         let mut file = self.disk.create(fresh)?;
         let (mut out, mut places, mut bytes) = (Vec::new(), HashMap::new(), 0);
-        let mut order: Vec<(&u64, &Place)> = self.places.iter().collect();
+        let mut order: Vec<(&u64, &LineLocation)> = self.places.iter().collect();
         order.sort_by_key(|(_, place)| **place);
         let held = if order.is_empty() { None } else { Some(self.disk.open(&self.path)?) };
         for (hash, (at, length)) in order {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_an_order_waits_until_the_shard_takes_and_no_longer_than_it_is_told() {
+    fn at_the_limit_an_order_waits_until_the_shard_takes_or_its_patience_ends() {
         let orders = Arc::new(Orders::default());
         assert!((0..ORDERS_MAX).all(|_| orders.push(close(), Duration::ZERO)));
         assert!(!orders.push(close(), Duration::from_millis(1)), "nobody takes them");

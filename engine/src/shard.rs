@@ -1,14 +1,14 @@
 //! One thread of the node: a driver and a core shard, and nothing between them but bytes, the time and orders.
-//! It sleeps until a socket, a bell or the core's next deadline, and never polls. When it panics, its connections are given
+//! It sleeps until a socket, a waker or the core's next deadline, and never polls. When it panics, its connections are given
 //! up, the failure is counted and reported, and the other shards go on.
 
-use crate::board::Board;
 use crate::clock::{Clock, ThreadClock};
 use crate::driver::{self, DriverOptions, Event, Sent};
 use crate::links::Links;
-use crate::outlet::{Sockets, outcome};
+use crate::node_shared::NodeShared;
 use crate::priority::take_short_slices;
 use crate::queue::lock;
+use crate::socket_output::{Sockets, outcome};
 use crate::tls::{self, Turned};
 use godwit_core::node::Node;
 use godwit_core::report::{Order, Report};
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) index: u8,
     pub(crate) settings: Arc<Settings>,
     pub(crate) node: Arc<Mutex<Node>>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) node_shared: Arc<NodeShared>,
     pub(crate) clock: Clock,
     pub(crate) options: DriverOptions,
     /// Each with its number in the settings.
@@ -53,7 +53,7 @@ pub(crate) type Opened = io::Result<(&'static str, String)>;
 
 /// A shard's whole life, on its own thread. Says through `opened` whether it began.
 pub(crate) fn live(plan: Plan, opened: &Sender<Opened>) {
-    let (index, node, board) = (plan.index, Arc::clone(&plan.node), Arc::clone(&plan.board));
+    let (index, node, node_shared) = (plan.index, Arc::clone(&plan.node), Arc::clone(&plan.node_shared));
     take_short_slices();
     let turning = match Turning::begin(plan) {
         Ok((turning, name, reason)) => {
@@ -65,24 +65,24 @@ pub(crate) fn live(plan: Plan, opened: &Sender<Opened>) {
             return;
         }
     };
-    supervise(index, &node, &board, || turning.run());
+    supervise(index, &node, &node_shared, || turning.run());
 }
 
 /// Runs a shard to its end. One that fails is told nothing more by the node, and its failure is reported.
-fn supervise(index: u8, node: &Mutex<Node>, board: &Board, run: impl FnOnce() -> io::Result<()>) {
+fn supervise(index: u8, node: &Mutex<Node>, node_shared: &NodeShared, run: impl FnOnce() -> io::Result<()>) {
     let reason = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => format!("the driver failed: {error}"),
         Err(panic) => say(panic.as_ref()),
     };
     lock(node).abandon(index);
-    if let Some(seat) = board.seats.get(usize::from(index)) {
-        lock(&seat.figures).has_failed = true;
-        seat.orders.close();
+    if let Some(slot) = node_shared.slots.get(usize::from(index)) {
+        lock(&slot.figures).has_failed = true;
+        slot.orders.close();
     }
     let mut reports = vec![Report::ShardFailed { shard: index, reason }];
-    reports.extend(board.drained(index));
-    board.reports.push(&mut reports);
+    reports.extend(node_shared.drained(index));
+    node_shared.reports.push(&mut reports);
 }
 
 fn say(panic: &(dyn std::any::Any + Send)) -> String {
@@ -100,7 +100,7 @@ struct Turning {
     shard: Shard,
     /// What the sockets with links have said, in turn.
     plain: Vec<u8>,
-    board: Arc<Board>,
+    node_shared: Arc<NodeShared>,
     clock: Clock,
     orders: Vec<Order>,
     sent: Vec<Sent>,
@@ -122,11 +122,11 @@ impl Turning {
             numbers.push(number);
         }
         let index = usize::from(plan.index);
-        if let Some(seat) = plan.board.seats.get(index) {
-            // A seat is taken once: shards are numbered.
-            let _ = seat.waker.set(opened.driver.waker());
+        if let Some(slot) = plan.node_shared.slots.get(index) {
+            // Each slot is set once: shards are numbered.
+            let _ = slot.waker.set(opened.driver.waker());
             if let Some(clock) = ThreadClock::of_this_thread() {
-                let _ = seat.cpu.set(clock);
+                let _ = slot.cpu.set(clock);
             }
         }
         let turning = Self {
@@ -137,13 +137,13 @@ impl Turning {
             sockets: Sockets {
                 driver: opened.driver,
                 listeners,
-                board: Arc::clone(&plan.board),
+                node_shared: Arc::clone(&plan.node_shared),
                 links: Links::default(),
                 clock: plan.clock,
             },
             plain: Vec::new(),
             shard: Shard::new(plan.index, plan.settings, plan.node),
-            board: plan.board,
+            node_shared: plan.node_shared,
             clock: plan.clock,
             orders: Vec::new(),
             sent: Vec::new(),
@@ -177,7 +177,7 @@ impl Turning {
             self.settle_links()?;
             self.shard.turn(&mut self.sockets);
             self.settle()?;
-            self.board.wake(self.shard.take_wakes());
+            self.node_shared.wake(self.shard.take_wakes());
             self.tell(now.mono_ms);
             self.write_down();
             let is_waiting = self.sockets.links.is_waiting();
@@ -228,7 +228,7 @@ impl Turning {
         if !asked.is_tls && !awaits_header {
             return true;
         }
-        let certificates = if asked.is_tls { self.board.certificates() } else { None };
+        let certificates = if asked.is_tls { self.node_shared.certificates() } else { None };
         (!asked.is_tls || certificates.is_some())
             && self.sockets.links.open(socket, certificates.as_ref(), awaits_header)
     }
@@ -275,16 +275,16 @@ impl Turning {
 
     fn take_orders(&mut self) -> bool {
         let mut orders = std::mem::take(&mut self.orders);
-        if let Some(seat) = self.board.seats.get(self.index) {
-            seat.orders.take(&mut orders);
+        if let Some(slot) = self.node_shared.slots.get(self.index) {
+            slot.orders.take(&mut orders);
         }
         let (mut is_stopping, count) = (false, orders.len());
         for order in orders.drain(..) {
             is_stopping |= matches!(order, Order::Stop);
             self.shard.order(order, &mut self.sockets);
         }
-        if let Some(seat) = self.board.seats.get(self.index) {
-            seat.orders.finish(count);
+        if let Some(slot) = self.node_shared.slots.get(self.index) {
+            slot.orders.finish(count);
         }
         self.orders = orders;
         is_stopping
@@ -309,7 +309,7 @@ impl Turning {
     /// Hands what the turn noted of connections and deliveries to the journal.
     fn write_down(&mut self) {
         if self.is_journaling
-            && let Some(journaling) = self.board.journaling()
+            && let Some(journaling) = self.node_shared.journaling()
         {
             self.shard.take_rows(|rows| journaling.push(rows));
             self.shard.take_asks(|ask| journaling.read_back(ask));
@@ -328,15 +328,15 @@ impl Turning {
             tls::rest();
         }
         self.shard.take_reports(&mut self.reports);
-        if self.board.report(&mut self.reports) && self.ring_ms.is_none() {
+        if self.node_shared.report(&mut self.reports) && self.ring_ms.is_none() {
             self.ring_ms = Some(now_ms + NEWS_MS);
         }
         if self.ring_ms.is_some_and(|ring_ms| now_ms >= ring_ms) {
             self.ring_ms = None;
-            self.board.reports.ring();
+            self.node_shared.reports.ring();
         }
-        if let Some(seat) = self.board.seats.get(self.index) {
-            let mut figures = lock(&seat.figures);
+        if let Some(slot) = self.node_shared.slots.get(self.index) {
+            let mut figures = lock(&slot.figures);
             figures.shard.clone_from(self.shard.counters());
             figures.driver = self.sockets.driver.counters();
             figures.turns = self.turns;
@@ -347,7 +347,7 @@ impl Turning {
 #[cfg(test)]
 mod tests {
     use super::{io, lock, supervise};
-    use crate::board::Board;
+    use crate::node_shared::NodeShared;
     use godwit_core::node::Node;
     use godwit_core::report::Report;
     use godwit_core::settings::Settings;
@@ -356,13 +356,13 @@ mod tests {
     #[test]
     fn a_shard_that_panics_is_reported_and_the_others_go_on() {
         let node = Mutex::new(Node::new(&Settings::default()));
-        let board = Board::new(2).unwrap();
-        supervise(0, &node, &board, || {
+        let node_shared = NodeShared::new(2).unwrap();
+        supervise(0, &node, &node_shared, || {
             let _held = lock(&node);
             panic!("an assertion did not hold")
         });
-        supervise(1, &node, &board, || Err(io::Error::other("no ring")));
-        let reports = board.reports.take();
+        supervise(1, &node, &node_shared, || Err(io::Error::other("no ring")));
+        let reports = node_shared.reports.take();
         let reasons: Vec<_> = reports
             .iter()
             .filter_map(|report| match report {
@@ -372,7 +372,7 @@ mod tests {
             .collect();
         assert_eq!(reasons, [(0, "an assertion did not hold"), (1, "the driver failed: no ring")]);
         assert!(matches!(reports.last(), Some(Report::Drained { .. })), "nobody waits for a shard that failed");
-        assert!(board.seats.iter().all(|seat| lock(&seat.figures).has_failed));
+        assert!(node_shared.slots.iter().all(|slot| lock(&slot.figures).has_failed));
         assert_eq!(lock(&node).totals().accepted, 0, "the node is of use after a panic under its lock");
     }
 }

@@ -6,7 +6,7 @@ use godwit_core::limits::Limits;
 use godwit_core::node::Node;
 use godwit_core::position::Now;
 use godwit_core::settings::{RuleSettings, Settings};
-use godwit_core::shard::{Outlet, Sending, Shard};
+use godwit_core::shard::{Sending, Shard, SocketOutput};
 
 /// Turns a shard may want at once before it counts as hanging.
 const TURNS_MAX: usize = 10_000;
@@ -35,7 +35,7 @@ pub(crate) struct Net {
     taken: Vec<Vec<u8>>,
 }
 
-impl Outlet for Net {
+impl SocketOutput for Net {
     fn send(&mut self, socket: u32, bytes: &[u8], _token: u32) -> Sending {
         let socket = socket as usize;
         match self.rooms.get_mut(socket) {

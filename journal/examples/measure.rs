@@ -57,9 +57,9 @@ fn names(count: usize) -> Vec<Arc<str>> {
 }
 
 fn measure_commit(directory: &Path, time: Duration) {
-    let (tell, told) = channel();
+    let (wake, woken) = channel();
     let (journal, _) = Journal::open(&settings(directory, 1), Arc::new(RealDisk), move || {
-        let _ = tell.send(()); // nobody listens after the end
+        let _ = wake.send(()); // nobody listens after the end
     })
     .expect("a journal");
     let (names, mut arrival, mut latencies) = (names(100), 0, Vec::new());
@@ -72,7 +72,7 @@ fn measure_commit(directory: &Path, time: Duration) {
         // What a node does while it waits: take in the next.
         ready = rows(arrival + 1..=arrival + IN_FLIGHT, true, &names);
         while journal.progress().synced_arrival() < arrival {
-            let _ = told.recv_timeout(Duration::from_secs(1)); // looked at again, whatever woke it
+            let _ = woken.recv_timeout(Duration::from_secs(1)); // looked at again, whatever woke it
         }
         latencies.push(sent.elapsed());
     }

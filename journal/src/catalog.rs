@@ -33,7 +33,7 @@ pub struct Sealed {
     pub arrival_max: Option<u64>,
     /// Offsets of it that are gone, `[first, next]` each: damaged, or never known to have been written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub holes: Vec<(u64, u64)>,
+    pub missing: Vec<(u64, u64)>,
 }
 
 /// What stands in `manifest.json`.

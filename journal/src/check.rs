@@ -58,13 +58,13 @@ pub fn check(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Checked>> {
     let mut found = Vec::new();
     for stream in Stream::ALL {
         let segments = catalog.lock(stream);
-        found.append(&mut Look { disk, segments: &segments, stream, may_be_torn }.check()?);
+        found.append(&mut StreamCheck { disk, segments: &segments, stream, may_be_torn }.check()?);
     }
     Ok(found)
 }
 
-/// Looking through one stream's folder.
-struct Look<'a> {
+/// Checks one stream's folder.
+struct StreamCheck<'a> {
     disk: &'a dyn Disk,
     segments: &'a Segments,
     stream: Stream,
@@ -72,7 +72,7 @@ struct Look<'a> {
     may_be_torn: bool,
 }
 
-impl Look<'_> {
+impl StreamCheck<'_> {
     fn check(&self) -> io::Result<Vec<Checked>> {
         self.look_at_manifest()?;
         self.segments.check_format(self.disk)?;
@@ -173,7 +173,7 @@ impl Look<'_> {
         let is_cut = !is_open && scanned.torn_bytes > 0;
         Ok(Checked {
             rows: scanned.rows,
-            // Room that was made ahead of the rows is none of theirs.
+            // Preallocated zeros do not belong to the rows.
             bytes: if is_open { scanned.bytes + scanned.torn_bytes } else { limit },
             damaged: scanned.damaged + u64::from(is_cut),
             torn_bytes: scanned.torn_bytes,

@@ -100,7 +100,7 @@ fn write_whole(bytes: &[u8], write: &mut dyn FnMut(u64, &[u8]) -> io::Result<usi
 }
 
 /// What a file is called while it is made. A start removes what ends like this.
-pub(crate) fn beside(path: &Path) -> PathBuf {
+pub(crate) fn background(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     name.into()
@@ -116,7 +116,7 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 /// Puts a small file in its place, whole and on the disk; who wants its name to outlast a power cut syncs the folder. Where that fails,
 /// nothing of it is left on a disk that may be full.
 pub(crate) fn put(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = beside(path);
+    let fresh = background(path);
     remove_if_there(disk, &fresh)?;
     let mut file = disk.create(&fresh)?;
     let written = write_all(&mut *file, bytes).and_then(|()| file.sync()).and_then(|()| disk.rename(&fresh, path));

@@ -8,18 +8,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Stream;
-use crate::beside;
-use crate::beside::seal::{Keep, Sealer, wall_ms};
+use crate::background;
+use crate::background::seal::{Keep, Sealer, wall_ms};
 use crate::boot;
 use crate::catalog::Catalog;
-use crate::chain::read_chain;
 use crate::disk::Disk;
-use crate::lane::Closed;
 use crate::progress::Progress;
 use crate::queue::Queue;
 use crate::reader::Reader;
 use crate::recover::{Recovered, recover};
+use crate::run_history::read_run_history;
 use crate::runs::{Follows, RunRecord, choose_epoch};
+use crate::segment_writer::Closed;
 use crate::settings::{Retention, Settings};
 use crate::writer::{Moment, Writer};
 
@@ -147,7 +147,7 @@ impl Journal {
             std::thread::Builder::new().name("journal".to_owned()).spawn(run)?
         };
         let retention = list_retention(settings);
-        let sealer = beside::spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
+        let sealer = background::spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
         let (writer, sealer) = (Some(writer), Some(sealer));
         Ok((Self { queue, reader, progress, writer, sealer, to_writer, to_sealer, _lock: lock }, past))
     }
@@ -199,7 +199,7 @@ fn list_retention(settings: &Settings) -> Vec<(Stream, Retention)> {
 
 /// What the files that were recovered say of earlier runs, and what this run begins with.
 fn find_past(settings: &Settings, recovered: &mut [Recovered], reader: &Reader) -> io::Result<Past> {
-    let runs = read_chain(reader)?;
+    let runs = read_run_history(reader)?;
     let mut with_streams = recovered.iter().zip(Stream::ALL);
     Ok(Past {
         is_end_damaged: with_streams.any(|(of, stream)| of.is_end_damaged && stream == Stream::Messages),

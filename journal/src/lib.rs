@@ -5,35 +5,35 @@
 //! Start with [`Journal::open`]; put rows into its [`Queue`], wait for its [`Progress`], read with its [`Reader`].
 #![forbid(unsafe_code)]
 
-mod beside;
+mod background;
 mod boot;
 mod catalog;
-mod chain;
 mod check;
 mod decode;
 pub mod disk;
 mod encode;
 mod index;
 mod journal;
-mod lane;
 mod progress;
 mod queue;
 mod reader;
 mod recover;
+mod run_history;
 mod runs;
 mod schema;
 mod segment;
+mod segment_writer;
 mod settings;
 mod writer;
 
-pub use beside::seal::Keep;
+pub use background::seal::Keep;
 pub use catalog::{Manifest, Sealed};
 pub use check::{Checked, check};
 pub use encode::table::schema_of;
 pub use journal::{Journal, OpenError, Past};
 pub use progress::Progress;
 pub use queue::Queue;
-pub use reader::{Budget, Found, Loaded, Page, Reader, Room};
+pub use reader::{Budget, Found, Loaded, Page, PageLimits, Reader};
 pub use recover::SKIPPED;
 pub use runs::{Follows, RunRecord};
 pub use schema::{Field, Stream, Type};

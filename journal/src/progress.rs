@@ -16,7 +16,7 @@ struct Shared {
     journaled_arrival: AtomicU64,
     synced_arrival: AtomicU64,
     feedback_synced: AtomicU64,
-    hole_arrival: AtomicU64,
+    lost_arrival: AtomicU64,
     is_failing: AtomicBool,
     failures: AtomicU64,
     reason: Mutex<Option<String>>,
@@ -35,7 +35,7 @@ impl Progress {
         self.0.journaled_arrival.load(Ordering::Acquire)
     }
 
-    /// The messages up to this arrival are on the disk, but for those at or before `hole_arrival` that were dropped.
+    /// The messages up to this arrival are on the disk, but for those at or before `lost_arrival` that were dropped.
     pub fn synced_arrival(&self) -> u64 {
         self.0.synced_arrival.load(Ordering::Acquire)
     }
@@ -52,8 +52,8 @@ impl Progress {
 
     /// The last arrival that was dropped because the disk failed and the queue was full; 0 none. Who waits for an
     /// arrival at or before it must not believe `synced_arrival`. It is set before `synced_arrival` passes it.
-    pub fn hole_arrival(&self) -> u64 {
-        self.0.hole_arrival.load(Ordering::Acquire)
+    pub fn lost_arrival(&self) -> u64 {
+        self.0.lost_arrival.load(Ordering::Acquire)
     }
 
     /// The disk refuses rows: publishes that need it are to be refused, those that wait are to be told what they reached.
@@ -114,8 +114,8 @@ impl Progress {
         self.0.feedback_synced.fetch_max(rows, Ordering::Release);
     }
 
-    pub(crate) fn add_hole(&self, arrival: u64) {
-        self.0.hole_arrival.fetch_max(arrival, Ordering::Release);
+    pub(crate) fn add_lost_arrival(&self, arrival: u64) {
+        self.0.lost_arrival.fetch_max(arrival, Ordering::Release);
     }
 
     /// Whether that is news.

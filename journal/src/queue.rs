@@ -1,6 +1,6 @@
 //! Where rows wait for the writer: bounded in bytes, in order, never blocking whoever puts them there.
 //! Owns the rule for what happens when it is full. Messages hold their publishers back; what is dropped all the same is counted, and of
-//! messages the arrivals are kept, so that the hole can be told.
+//! messages the arrivals are kept, so that the missing range can be reported.
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -195,7 +195,7 @@ impl Queue {
         let count = rows.len() as u64;
         rows.clear();
         if let Some((_, last)) = arrivals {
-            self.progress.add_hole(last);
+            self.progress.add_lost_arrival(last);
         }
         self.progress.add_lost(Stream::Messages, count);
         Lost::add(&mut state.waiting.lost, Lost { stream: Stream::Messages, count, arrivals });

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::segment::FileName;
 
 pub use load::{Budget, Loaded};
-pub use page::{Found, Page, Room};
+pub use page::{Found, Page, PageLimits};
 
 /// Reads one journal; cloning shares it.
 #[derive(Clone, Debug)]
@@ -73,9 +73,9 @@ impl Reader {
     }
 
     /// Offsets that are gone, by damage or with a run that did not end in order.
-    pub fn holes(&self, stream: Stream) -> Vec<(u64, u64)> {
+    pub fn missing(&self, stream: Stream) -> Vec<(u64, u64)> {
         let segments = self.catalog.lock(stream);
-        segments.manifest.segments.iter().flat_map(|sealed| sealed.holes.clone()).collect()
+        segments.manifest.segments.iter().flat_map(|sealed| sealed.missing.clone()).collect()
     }
 
     /// The first arrival that may be kept; past all of them where no message is.

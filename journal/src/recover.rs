@@ -10,8 +10,8 @@ use crate::catalog::{Catalog, Sealed, Segments, Unsealed};
 use crate::decode::facts::Facts;
 use crate::decode::scan::{Scan, Wanted, scan};
 use crate::disk::{Disk, remove_if_there};
-use crate::lane::Closed;
 use crate::segment::FileName;
+use crate::segment_writer::Closed;
 
 /// Offsets that are left out where a power cut may have taken rows that a reader has seen: none is given twice.
 pub const SKIPPED: u64 = 1_000_000;
@@ -84,8 +84,8 @@ impl Search<'_> {
             } else {
                 // It stays named, so that nobody takes its offsets for rows that were never there.
                 self.found.say(self.stream, format!("{} is not there; its rows are gone", sealed.file));
-                let holes = vec![(sealed.first, sealed.next)];
-                self.segments.manifest.segments.push(Sealed { rows: 0, holes, ..sealed });
+                let missing = vec![(sealed.first, sealed.next)];
+                self.segments.manifest.segments.push(Sealed { rows: 0, missing, ..sealed });
             }
         }
     }
@@ -102,7 +102,7 @@ impl Search<'_> {
                 continue;
             }
             let (scan, facts, bytes) = self.read_whole(&name, (first, next))?;
-            let sealed = facts.into_sealed(name, (first, next), bytes, scan.all_holes(next));
+            let sealed = facts.into_sealed(name, (first, next), bytes, scan.all_missing(next));
             self.segments.add_sealed(sealed);
         }
         Ok(())

@@ -30,7 +30,7 @@ pub struct RunRecord {
     /// It ended in order, after this arrival.
     pub ended: Option<u64>,
     /// Arrivals that it lost while the disk failed, both ends included, oldest first.
-    pub holes: Vec<(u64, u64)>,
+    pub missing: Vec<(u64, u64)>,
 }
 
 impl RunRecord {
@@ -77,7 +77,7 @@ mod tests {
     use super::{EPOCHS_OF_A_RUN, EPOCHS_RAISED, RunRecord, choose_epoch};
 
     fn run(epoch: u64) -> RunRecord {
-        RunRecord { run: 1, epoch, began_ms: 50_000, follows: None, ended: None, holes: Vec::new() }
+        RunRecord { run: 1, epoch, began_ms: 50_000, follows: None, ended: None, missing: Vec::new() }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A segment's file: its name, and writing the open one. Owns how batches' frames follow each other there; whether they
-//! are believed to be on the disk is the lane's to say.
+//! are synced is the segment writer's to say.
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::ArrowError;
 
-use crate::beside::room::Spare;
+use crate::background::preallocate::Spare;
 use crate::disk::{Append, Disk, Overwrite, write_all, write_all_at};
 
 /// Offsets stand in a signed column; nothing larger is believed, so that there is always room to go on.
@@ -91,11 +91,11 @@ pub(crate) struct OpenSegment {
 enum Sink {
     Growing(Box<dyn Append>),
     /// So many zeros of it were on the disk before anything was written over them.
-    Room(Box<dyn Overwrite>, u64),
+    Preallocated(Box<dyn Overwrite>, u64),
 }
 
 impl OpenSegment {
-    /// A new file with the schema, of the spare room where there is some; its name outlasts a power cut.
+    /// A new file with the schema, preallocated if there is a spare file; its name survives a power cut.
     pub(crate) fn create(
         disk: &dyn Disk,
         folder: &Path,
@@ -105,15 +105,15 @@ impl OpenSegment {
         now_ms: u64,
     ) -> io::Result<Self> {
         let path = folder.join(FileName::Open { first }.text());
-        // Room that went away is no loss.
-        let room = spare.filter(|spare| disk.rename(&spare.path, &path).is_ok());
-        let sink = match room {
-            Some(spare) => Sink::Room(disk.open_over(&path)?, spare.bytes),
+        // Without the preallocated file only time is lost.
+        let spare = spare.filter(|spare| disk.rename(&spare.path, &path).is_ok());
+        let sink = match spare {
+            Some(spare) => Sink::Preallocated(disk.open_over(&path)?, spare.bytes),
             None => Sink::Growing(disk.create(&path)?),
         };
         let mut segment = Self { first, path, bytes: 0, opened_ms: now_ms, last_at: 0, sink, pending: schema.to_vec() };
         segment.flush()?;
-        if segment.is_in_room() {
+        if segment.is_in_preallocated() {
             segment.sync()?;
         }
         disk.sync_folder(folder)?;
@@ -121,20 +121,20 @@ impl OpenSegment {
     }
 
     /// What is written next overwrites zeros.
-    pub(crate) fn is_in_room(&self) -> bool {
-        matches!(self.sink, Sink::Room(_, room) if self.bytes < room)
+    pub(crate) fn is_in_preallocated(&self) -> bool {
+        matches!(self.sink, Sink::Preallocated(_, bytes) if self.bytes < bytes)
     }
 
     /// What was written last began over zeros: until a sync it may be on the disk in part, and in any order.
-    pub(crate) fn ends_in_room(&self) -> bool {
-        matches!(self.sink, Sink::Room(_, room) if self.last_at < room)
+    pub(crate) fn ends_in_preallocated(&self) -> bool {
+        matches!(self.sink, Sink::Preallocated(_, bytes) if self.last_at < bytes)
     }
 
-    /// Little is left of its room, or it never had any.
-    pub(crate) fn lacks_room(&self) -> bool {
+    /// Little is left of its preallocated bytes, or it never had any.
+    pub(crate) fn lacks_preallocated(&self) -> bool {
         match self.sink {
             Sink::Growing(_) => true,
-            Sink::Room(_, room) => self.bytes >= room - room / 16,
+            Sink::Preallocated(_, bytes) => self.bytes >= bytes - bytes / 16,
         }
     }
 
@@ -155,7 +155,7 @@ impl OpenSegment {
         self.last_at = self.bytes;
         match &mut self.sink {
             Sink::Growing(file) => write_all(&mut **file, &self.pending)?,
-            Sink::Room(file, _) => write_over(&mut **file, self.bytes, &self.pending)?,
+            Sink::Preallocated(file, _) => write_over(&mut **file, self.bytes, &self.pending)?,
         }
         self.bytes += self.pending.len() as u64;
         self.pending.clear();
@@ -165,7 +165,7 @@ impl OpenSegment {
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Growing(file) => file.sync(),
-            Sink::Room(file, _) => file.sync(),
+            Sink::Preallocated(file, _) => file.sync(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Settings {
     pub epoch: u64,
     /// Messages that wait to be written, and those not yet known to be on the disk, hold at most this. Past half of it publishers
     /// are held back; at twice this (they had sent more by then) or, while the disk fails, at this, messages are dropped and
-    /// the hole is told.
+    /// the missing range is reported.
     pub messages_bytes_max: usize,
     /// The same for each other stream; past it rows are dropped and counted.
     pub rows_bytes_max: usize,

@@ -115,7 +115,7 @@ class JournalWriter:
         self.kept.append(batch)
         self.next += batch.num_rows
 
-    def seal(self, *, remove: bool = True, holes: Sequence[tuple[int, int]] = ()) -> Path:
+    def seal(self, *, remove: bool = True, missing: Sequence[tuple[int, int]] = ()) -> Path:
         """The open segment becomes a file; returns it."""
         name = f"{self.open_first:020}-{self.next:020}.arrow"
         rows = pa.Table.from_batches(self.kept)
@@ -135,8 +135,8 @@ class JournalWriter:
         if self.stream == "messages":
             arrivals = rows.column("arrival").to_pylist()
             entry |= {"arrival_min": min(arrivals), "arrival_max": max(arrivals)}
-        if holes:
-            entry["holes"] = [list(hole) for hole in holes]
+        if missing:
+            entry["missing"] = [list(span) for span in missing]
         self.segments.append(entry)
         self.write_manifest()
         self.close()

@@ -1,4 +1,4 @@
-"""What landed held against what the journals hold: every offset is in one finding."""
+"""Compares landed rows with the journals: every offset is in exactly one finding."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def ranges_of(offsets: set[int]) -> list[Range]:
 
 
 def kinds(
-    held: Extent, landed: list[Extent], holes: Sequence[tuple[int, int]] = (), quarantined: Sequence[int] = ()
+    held: Extent, landed: list[Extent], missing: Sequence[tuple[int, int]] = (), quarantined: Sequence[int] = ()
 ) -> set[tuple[str, int, int]]:
     return {
         (found.kind, found.first, found.next)
-        for found in compare("messages", "a", held, holes, landed, [Lost(at, at + 1) for at in quarantined])
+        for found in compare("messages", "a", held, missing, landed, [Lost(at, at + 1) for at in quarantined])
     }
 
 
@@ -49,11 +49,11 @@ def test_what_the_journal_lost_or_the_quarantine_has_is_no_hole() -> None:
 
 
 def test_what_the_journal_lost_beyond_what_was_read_is_neither_behind_nor_a_hole() -> None:
-    held, holes = Extent(0, 30, 20), [(10, 20)]
-    assert kinds(held, [], holes) == {("behind", 0, 10), ("behind", 20, 30)}
-    assert kinds(held, [Extent(0, 5, 5)], holes) == {("whole", 0, 5), ("behind", 5, 10), ("behind", 20, 30)}
-    assert kinds(held, [Extent(0, 10, 10)], holes) == {("whole", 0, 20), ("behind", 20, 30)}
-    assert kinds(held, [Extent(20, 30, 10)], holes) == {("hole", 0, 10)}
+    held, missing = Extent(0, 30, 20), [(10, 20)]
+    assert kinds(held, [], missing) == {("behind", 0, 10), ("behind", 20, 30)}
+    assert kinds(held, [Extent(0, 5, 5)], missing) == {("whole", 0, 5), ("behind", 5, 10), ("behind", 20, 30)}
+    assert kinds(held, [Extent(0, 10, 10)], missing) == {("whole", 0, 20), ("behind", 20, 30)}
+    assert kinds(held, [Extent(20, 30, 10)], missing) == {("hole", 0, 10)}
 
 
 def test_what_landed_before_retention_let_it_go_is_no_matter() -> None:

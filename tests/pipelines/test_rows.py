@@ -163,7 +163,7 @@ def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) ->
     writer.next = 15
     writer.write([message(offset) for offset in range(15, 30)])
     writer.next = 1000  # as after a crash: nobody knows which offsets were told
-    writer.seal(holes=[(10, 15), (30, 1000)])
+    writer.seal(missing=[(10, 15), (30, 1000)])
     assert [row["journal_offset"] for row in read(tmp_path)] == [*range(10), *range(15, 30)]
     assert [row["journal_offset"] for row in read(tmp_path, 12, 20)] == list(range(15, 20))
     writer.write([message(offset) for offset in range(1000, 1010)])
@@ -177,7 +177,7 @@ def test_rows_behind_one_that_the_manifest_calls_damaged_keep_their_offsets(tmp_
     writer = JournalWriter(tmp_path)
     for first in range(0, 30, 10):
         writer.write([message(offset) for offset in range(first, first + 10)])
-    path = writer.seal(holes=[(14, 15)])
+    path = writer.seal(missing=[(14, 15)])
     content = bytearray(path.read_bytes())
     content[content.index(b'"n": 14')] ^= 1
     path.write_bytes(content)

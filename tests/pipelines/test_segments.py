@@ -138,7 +138,7 @@ def test_a_segment_that_is_gone_with_its_file_is_passed_over(tmp_path: Path) -> 
     path = tmp_path / "journal/messages/manifest.json"
     manifest = json.loads(path.read_bytes())
     gone = manifest["segments"][1]  # as a start names one that somebody took away, or that it cannot read
-    gone |= {"rows": 0, "bytes": 0, "run": "", "time_min": 0, "time_max": 0, "holes": [[gone["first"], gone["next"]]]}
+    gone |= {"rows": 0, "bytes": 0, "run": "", "time_min": 0, "time_max": 0, "missing": [[gone["first"], gone["next"]]]}
     path.write_text(json.dumps(manifest))
     (path.parent / gone["file"]).unlink()
     journals = Journals(str(tmp_path), "messages")
@@ -237,12 +237,12 @@ def test_batches_bring_the_oldest_rows_of_all_nodes(tmp_path: Path) -> None:
     journals.look()
     options = Options({"path": str(tmp_path / "*"), "stream": "messages"})
     reader = JournalStreamReader(options, stream_columns("messages"))
-    begun, told = reader.initialOffset(), list[dict[str, int]]()
-    while not told or told[-1] != journals.nexts():
+    begun, offsets = reader.initialOffset(), list[dict[str, int]]()
+    while not offsets or offsets[-1] != journals.nexts():
         begun = reader.latestOffset(begun, ReadMaxRows(100))
-        told.append(begun["nodes"])
+        offsets.append(begun["nodes"])
     at_a_time = [(0, 0), (100, 0), (200, 0), (300, 0), (392, 8), (400, 40)]
-    assert told == [{"node-a": one, "two": two} for one, two in at_a_time[1:]]
+    assert offsets == [{"node-a": one, "two": two} for one, two in at_a_time[1:]]
 
 
 def test_an_availablenow_query_ends_where_it_began_to_look(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ use crate::message::Message;
 use crate::report::ConnectionId;
 
 pub use kept::KeptMessage;
-pub use reading::{Ask, Last, Page, Place};
+pub use reading::{Ask, Last, Page, PageStart};
 pub use saved_state::SavedState;
 
 /// One accepted guaranteed message, in the order of arrival.

@@ -7,7 +7,7 @@ use crate::subject::Selector;
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PageStart {
     /// With the subject's first message after a position.
     After(Position),
     /// With the first message that was accepted after an arrival.
@@ -34,7 +34,7 @@ pub struct Ask {
     pub cursor: u32,
     pub serial: u64,
     pub selector: Selector,
-    pub place: Place,
+    pub place: PageStart,
     /// Everything up to this arrival has been handed to the journal: what of it is not written yet is waited for.
     pub until: u64,
     pub messages_max: usize,

@@ -1,7 +1,7 @@
 //! PUBACK, PUBREC, PUBREL and PUBCOMP (3.4 to 3.7), DISCONNECT (3.14) and AUTH (3.15) as a client sends them.
 use super::Version;
 use super::fields::{Fault, Fields};
-use super::properties::{Place, Properties};
+use super::properties::{Properties, PropertyBits};
 use super::reason::Reason;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) fn parse(body: &[u8], version: Version, is_release: bool) -> Result<A
     if version == Version::V5 && !fields.is_empty() {
         reason = known(fields.byte()?, if is_release { &RELEASED } else { &PUBLISHED })?;
         if !fields.is_empty() {
-            Properties::read(&mut fields, Place::ACKNOWLEDGE)?;
+            Properties::read(&mut fields, PropertyBits::ACKNOWLEDGE)?;
         }
     }
     fields.end()?;
@@ -44,7 +44,7 @@ pub(super) fn parse_disconnect(body: &[u8], version: Version) -> Result<Disconne
     if version == Version::V5 && !fields.is_empty() {
         reason = known(fields.byte()?, &DISCONNECTED)?;
         if !fields.is_empty() {
-            let properties = Properties::read(&mut fields, Place::DISCONNECT)?;
+            let properties = Properties::read(&mut fields, PropertyBits::DISCONNECT)?;
             if properties.server_reference.is_some() {
                 return Err(Fault::protocol("a client refers to no other server"));
             }
@@ -63,7 +63,7 @@ pub(super) fn refuse_auth(body: &[u8]) -> Fault {
         if !fields.is_empty() {
             known(fields.byte()?, &AUTHENTICATED)?;
             if !fields.is_empty() {
-                Properties::read(&mut fields, Place::AUTH)?;
+                Properties::read(&mut fields, PropertyBits::AUTH)?;
             }
         }
         fields.end()

@@ -1,6 +1,6 @@
 //! CONNECT (3.1): who comes, what of its session it wants, and its will.
 use super::fields::{Fault, Fields};
-use super::properties::{Place, Properties};
+use super::properties::{Properties, PropertyBits};
 use super::publish::Carried;
 use super::reason::Reason;
 use super::{Qos, Version, topic};
@@ -72,7 +72,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Connect<'_>, Fault> {
     let keep_alive_s = fields.two()?;
     let properties = match version {
         Version::V3 => Properties::default(),
-        Version::V5 => Properties::read(&mut fields, Place::CONNECT)?,
+        Version::V5 => Properties::read(&mut fields, PropertyBits::CONNECT)?,
     };
     if properties.auth_data.is_some() && properties.auth_method.is_none() {
         return Err(Fault::protocol("authentication data comes without a method"));
@@ -108,7 +108,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Connect<'_>, Fault> {
 fn parse_will<'a>(fields: &mut Fields<'a>, version: Version, qos: Qos, is_retained: bool) -> Result<Will<'a>, Fault> {
     let properties = match version {
         Version::V3 => Properties::default(),
-        Version::V5 => Properties::read(fields, Place::WILL)?,
+        Version::V5 => Properties::read(fields, PropertyBits::WILL)?,
     };
     let topic = fields.string()?;
     topic::check(topic)?;

@@ -126,10 +126,10 @@ pub(super) enum Varint {
 
 pub(super) fn read_varint(bytes: &[u8]) -> Varint {
     let mut value = 0;
-    for (place, &byte) in bytes.iter().take(4).enumerate() {
-        value |= u32::from(byte & 127) << (7 * place);
+    for (allowed, &byte) in bytes.iter().take(4).enumerate() {
+        value |= u32::from(byte & 127) << (7 * allowed);
         if byte & 128 == 0 {
-            return Varint::Whole { value, bytes: place + 1, is_shortest: byte != 0 || place == 0 };
+            return Varint::Whole { value, bytes: allowed + 1, is_shortest: byte != 0 || allowed == 0 };
         }
     }
     if bytes.len() < 4 { Varint::Short } else { Varint::TooLong }

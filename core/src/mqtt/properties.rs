@@ -4,9 +4,9 @@ use super::reason::Reason;
 
 /// Where properties stand, as one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u16);
+pub(super) struct PropertyBits(u16);
 
-impl Place {
+impl PropertyBits {
     pub(super) const CONNECT: Self = Self(1);
     pub(super) const WILL: Self = Self(2);
     pub(super) const PUBLISH: Self = Self(4);
@@ -43,18 +43,18 @@ pub(super) const MAXIMUM_PACKET_SIZE: u8 = 0x27;
 const fn places(id: u8) -> u16 {
     match id {
         PAYLOAD_FORMAT | MESSAGE_EXPIRY | CONTENT_TYPE | RESPONSE_TOPIC | CORRELATION => {
-            Place::PUBLISH.0 | Place::WILL.0
+            PropertyBits::PUBLISH.0 | PropertyBits::WILL.0
         }
-        SUBSCRIPTION_ID => Place::PUBLISH.0 | Place::SUBSCRIBE.0,
-        SESSION_EXPIRY => Place::CONNECT.0 | Place::DISCONNECT.0,
-        AUTH_METHOD | AUTH_DATA => Place::CONNECT.0 | Place::AUTH.0,
+        SUBSCRIPTION_ID => PropertyBits::PUBLISH.0 | PropertyBits::SUBSCRIBE.0,
+        SESSION_EXPIRY => PropertyBits::CONNECT.0 | PropertyBits::DISCONNECT.0,
+        AUTH_METHOD | AUTH_DATA => PropertyBits::CONNECT.0 | PropertyBits::AUTH.0,
         REQUEST_PROBLEM | REQUEST_RESPONSE | RECEIVE_MAXIMUM | TOPIC_ALIAS_MAXIMUM | MAXIMUM_PACKET_SIZE => {
-            Place::CONNECT.0
+            PropertyBits::CONNECT.0
         }
-        WILL_DELAY => Place::WILL.0,
-        SERVER_REFERENCE => Place::DISCONNECT.0,
-        REASON_STRING => Place::ACKNOWLEDGE.0 | Place::DISCONNECT.0 | Place::AUTH.0,
-        TOPIC_ALIAS => Place::PUBLISH.0,
+        WILL_DELAY => PropertyBits::WILL.0,
+        SERVER_REFERENCE => PropertyBits::DISCONNECT.0,
+        REASON_STRING => PropertyBits::ACKNOWLEDGE.0 | PropertyBits::DISCONNECT.0 | PropertyBits::AUTH.0,
+        TOPIC_ALIAS => PropertyBits::PUBLISH.0,
         USER => 255,
         _ => 0,
     }
@@ -88,20 +88,20 @@ pub(super) struct Properties<'a> {
 
 impl<'a> Properties<'a> {
     /// Reads a property length and that many bytes of properties.
-    pub(super) fn read(fields: &mut Fields<'a>, place: Place) -> Result<Self, Fault> {
+    pub(super) fn read(fields: &mut Fields<'a>, allowed: PropertyBits) -> Result<Self, Fault> {
         let count = fields.varint()? as usize;
         let bytes = fields.take(count)?;
         let mut found = Self { bytes, ..Self::default() };
         let mut rest = Fields(bytes);
         while !rest.is_empty() {
-            found.read_one(&mut rest, place)?;
+            found.read_one(&mut rest, allowed)?;
         }
         Ok(found)
     }
 
-    fn read_one(&mut self, rest: &mut Fields<'a>, place: Place) -> Result<(), Fault> {
+    fn read_one(&mut self, rest: &mut Fields<'a>, allowed: PropertyBits) -> Result<(), Fault> {
         let id = u8::try_from(rest.varint()?).unwrap_or(0);
-        if places(id) & place.0 == 0 {
+        if places(id) & allowed.0 == 0 {
             return Err(Fault::malformed("a property is not known, or not for this packet"));
         }
         match id {

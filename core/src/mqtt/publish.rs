@@ -1,6 +1,6 @@
 //! PUBLISH (3.3) as a client sends it, and what of it travels on with the message.
 use super::fields::{Fault, Fields};
-use super::properties::{self, CONTENT_TYPE, CORRELATION, PAYLOAD_FORMAT, Place, Properties, USER};
+use super::properties::{self, CONTENT_TYPE, CORRELATION, PAYLOAD_FORMAT, Properties, PropertyBits, USER};
 use super::{Qos, Version, topic};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) fn parse(flags: u8, body: &[u8], version: Version, alias_max: u16) ->
     let packet_id = if qos == Qos::AtMostOnce { 0 } else { fields.packet_id()? };
     let properties = match version {
         Version::V3 => Properties::default(),
-        Version::V5 => Properties::read(&mut fields, Place::PUBLISH)?,
+        Version::V5 => Properties::read(&mut fields, PropertyBits::PUBLISH)?,
     };
     if properties.subscription_id.is_some() {
         return Err(Fault::protocol("a client sends no subscription identifier"));

@@ -1,6 +1,6 @@
 //! SUBSCRIBE (3.8) and UNSUBSCRIBE (3.10): filters with their options. All of a packet is checked before any of it counts.
 use super::fields::{Fault, Fields};
-use super::properties::{Place, Properties};
+use super::properties::{Properties, PropertyBits};
 use super::{Qos, Version, topic};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub(super) fn parse(body: &[u8], version: Version) -> Result<Subscribe<'_>, Faul
     let packet_id = fields.packet_id()?;
     let properties = match version {
         Version::V3 => Properties::default(),
-        Version::V5 => Properties::read(&mut fields, Place::SUBSCRIBE)?,
+        Version::V5 => Properties::read(&mut fields, PropertyBits::SUBSCRIBE)?,
     };
     let filters = Filters::check(fields.0, version, true)?;
     Ok(Subscribe { packet_id, subscription_id: properties.subscription_id.unwrap_or(0), filters })
@@ -109,7 +109,7 @@ pub(super) fn parse_unsubscribe(body: &[u8], version: Version) -> Result<Unsubsc
     let mut fields = Fields(body);
     let packet_id = fields.packet_id()?;
     if version == Version::V5 {
-        Properties::read(&mut fields, Place::UNSUBSCRIBE)?;
+        Properties::read(&mut fields, PropertyBits::UNSUBSCRIBE)?;
     }
     Ok(Unsubscribe { packet_id, filters: Filters::check(fields.0, version, false)? })
 }

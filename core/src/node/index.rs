@@ -7,14 +7,14 @@ const NOBODY: u32 = u32::MAX;
 
 /// The slot of a log and the low half of a sequence: a log never keeps 2³² messages, so its head tells the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SlotSequence {
     pub(super) slot: u32,
     pub(super) sequence_low: u32,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pages: VecDeque<Vec<Place>>,
+    pages: VecDeque<Vec<SlotSequence>>,
     /// Arrivals begin at 1; this many are no longer in the index.
     gone: u64,
     /// Places of the first page that are gone.
@@ -28,7 +28,7 @@ impl Index {
             self.pages.push_back(Vec::with_capacity(PAGE));
         }
         if let Some(page) = self.pages.back_mut() {
-            page.push(Place { slot, sequence_low: sequence as u32 });
+            page.push(SlotSequence { slot, sequence_low: sequence as u32 });
         }
         self.len += 1;
     }
@@ -64,7 +64,7 @@ impl Index {
     }
 
     /// Where an arrival went; none for a standard message's, or one that is gone or to come.
-    pub(super) fn get(&self, arrival: u64) -> Option<Place> {
+    pub(super) fn get(&self, arrival: u64) -> Option<SlotSequence> {
         let (page, at) = self.find(arrival)?;
         let place = page.get(at)?;
         (place.slot != NOBODY).then_some(*place)
@@ -102,7 +102,7 @@ impl Index {
         None
     }
 
-    fn find(&self, arrival: u64) -> Option<(&Vec<Place>, usize)> {
+    fn find(&self, arrival: u64) -> Option<(&Vec<SlotSequence>, usize)> {
         let offset = usize::try_from(arrival.checked_sub(self.gone + 1)?).ok()? + self.skipped;
         Some((self.pages.get(offset / PAGE)?, offset % PAGE))
     }

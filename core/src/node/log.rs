@@ -1,4 +1,4 @@
-//! One subject's bounded log: the latest messages without a hole, where numbering stands, the snapshot beside them, and who
+//! One subject's bounded log: the latest consecutive messages, where numbering stands, the snapshot beside them, and who
 //! listens. Owns what is kept and what of it can be served; limits are told from outside, so that all logs share them.
 //! Messages are numbered on over all runs of the log (`sequence`); what a client sees is a position in one of them.
 mod runs;
@@ -13,7 +13,7 @@ use super::names::Owner;
 use super::snapshot::Latest;
 use crate::account::Bucket;
 use crate::command::GapReason;
-use crate::message::{Message, Place};
+use crate::message::{LogNumber, Message};
 
 /// Kept messages: a box of its own only from the second one on.
 #[expect(clippy::box_collection, reason = "16 bytes instead of 40 in every log that keeps one message")]
@@ -111,9 +111,9 @@ impl Log {
     }
 
     /// Where the next message goes.
-    pub(super) fn next(&self) -> Place {
+    pub(super) fn next(&self) -> LogNumber {
         let follows = self.past.as_ref().map(|past| past.follows());
-        Place { epoch: self.epoch, sequence: self.sequence + 1, follows, accepted_us: 0 }
+        LogNumber { epoch: self.epoch, sequence: self.sequence + 1, follows, accepted_us: 0 }
     }
 
     /// Numbers up to here are not here: the next is the one after, and came after this arrival. What was kept has been let go.

@@ -25,7 +25,7 @@ pub struct Head {
 
 /// Where a client's position stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PositionState {
     /// Everything after it is kept: `count` messages, those with a later arrival than `arrival`.
     Served { arrival: u64, count: u64 },
     /// Something after it is missing.
@@ -42,12 +42,12 @@ pub enum Place {
 
 /// Messages that should have been read but are no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
+pub struct MissingRange {
     /// None when the feed's index does not reach back far enough to count them.
     pub missed: Option<u64>,
     /// The position before the first of them; none where nobody remembers it.
     pub after: Option<Position>,
-    /// The last of them: who was told of the hole stands here.
+    /// The last of them: the position of whoever was sent this range.
     pub at: Position,
     /// The log's number of it.
     pub number: u64,
@@ -57,15 +57,15 @@ pub struct Hole {
 /// What one reading of a log came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Everything of the log up to this arrival is accounted for: put out, or in the hole.
+    /// Everything of the log up to this arrival is accounted for: put out, or in `missing`.
     pub reached: u64,
-    /// Told alone: nothing was put out with it.
-    pub hole: Option<Hole>,
+    /// If there is one, no messages were put out with it.
+    pub missing: Option<MissingRange>,
     /// Everything up to the arrival asked for has been accounted for.
     pub is_done: bool,
 }
 
-impl Hole {
+impl MissingRange {
     /// Another run numbers what follows; nothing is missing, as far as the journal lost nothing.
     fn run(change: &Change) -> Self {
         let (reason, missed) = (GapReason::Epoch, (!change.is_torn).then_some(0));
@@ -93,8 +93,8 @@ impl Node {
         if arrival >= found.evicted_arrival() {
             return kept;
         }
-        let gone = self.find_hole(log.slot, arrival, u64::MAX);
-        gone.and_then(|(hole, _)| Some(hole.number.saturating_sub(hole.missed?))).unwrap_or(kept)
+        let gone = self.find_missing(log.slot, arrival, u64::MAX);
+        gone.and_then(|(range, _)| Some(range.number.saturating_sub(range.missed?))).unwrap_or(kept)
     }
 
     /// The log's number of a position that it knows.
@@ -183,14 +183,14 @@ impl Node {
     }
 
     /// Where to continue for a client that was sent everything of the subject up to `after`.
-    pub fn place(&self, log: LogId, after: Position, _now: Now) -> Place {
+    pub fn place(&self, log: LogId, after: Position, _now: Now) -> PositionState {
         let Some(log) = self.names.get(log) else {
             let oldest = Position { epoch: 0, sequence: 0 };
             let (reason, missed) = (GapReason::Unknown, None);
-            return Place::Gap { reason, missed, oldest, oldest_number: 0, oldest_arrival: 0 };
+            return PositionState::Gap { reason, missed, oldest, oldest_number: 0, oldest_arrival: 0 };
         };
         let base = log.base();
-        let gap = |reason, missed| Place::Gap {
+        let gap = |reason, missed| PositionState::Gap {
             reason,
             missed,
             oldest: log.position(base),
@@ -206,13 +206,13 @@ impl Node {
             Known::Number { number, .. } if number < base => gap(log.gap_reason(number), Some(base - number)),
             Known::Number { number, told } => {
                 let arrival = log.get(number).map_or(log.evicted_arrival(), |message| message.arrival);
-                Place::Served { arrival: arrival.max(told), count: log.number() - number }
+                PositionState::Served { arrival: arrival.max(told), count: log.number() - number }
             }
         }
     }
 
     /// After a gap of a run that ended with this arrival: at the beginning of the next one, or before the oldest kept.
-    fn place_at_end(&self, log: &Log, ended: u64) -> Place {
+    fn place_at_end(&self, log: &Log, ended: u64) -> PositionState {
         let (number, base) = (log.number_at(ended), log.base());
         let (oldest, oldest_number, oldest_arrival) = if number >= base && ended > 0 {
             let next = log.change_in(ended - 1, ended);
@@ -220,7 +220,7 @@ impl Node {
         } else {
             (log.position(base), base, log.evicted_arrival())
         };
-        Place::Gap { reason: GapReason::Epoch, missed: None, oldest, oldest_number, oldest_arrival }
+        PositionState::Gap { reason: GapReason::Epoch, missed: None, oldest, oldest_number, oldest_arrival }
     }
 
     /// The arrival with which the run began that followed one; none where that is not known.
@@ -229,7 +229,7 @@ impl Node {
     }
 
     /// Where a client continues that saw more of an earlier run than the journal holds.
-    pub fn place_after_run(&self, log: LogId, run: u64) -> Option<Place> {
+    pub fn place_after_run(&self, log: LogId, run: u64) -> Option<PositionState> {
         Some(self.place_at_end(self.names.get(log)?, self.runs.ended(run)?))
     }
 
@@ -274,13 +274,15 @@ impl Node {
         out: &mut Vec<Arc<Message>>,
         bytes_max: usize,
     ) -> Read {
-        let Some(log) = self.names.get(id) else { return Read { reached: until_arrival, hole: None, is_done: true } };
+        let Some(log) = self.names.get(id) else {
+            return Read { reached: until_arrival, missing: None, is_done: true };
+        };
         let change = log.change_in(after_arrival, until_arrival);
         let (whole, until_arrival) = (until_arrival, change.map_or(until_arrival, |change| change.arrival - 1));
         if log.evicted_arrival() > after_arrival
-            && let Some((hole, reached)) = self.find_hole(id.slot, after_arrival, until_arrival)
+            && let Some((range, reached)) = self.find_missing(id.slot, after_arrival, until_arrival)
         {
-            return Read { reached, hole: Some(hole), is_done: reached >= whole };
+            return Read { reached, missing: Some(range), is_done: reached >= whole };
         }
         let out_before = out.len();
         let mut left = bytes_max;
@@ -290,31 +292,33 @@ impl Node {
             let cost = message.cost_bytes();
             if cost > left && index > first {
                 let reached = log.nth(index - 1).map_or(after_arrival, |message| message.arrival);
-                return Read { reached, hole: None, is_done: false };
+                return Read { reached, missing: None, is_done: false };
             }
             left = left.saturating_sub(cost);
             out.push(Arc::clone(message));
         }
         match change {
-            None => Read { reached: until_arrival.max(after_arrival), hole: None, is_done: true },
-            Some(change) if out.len() == out_before => {
-                Read { reached: change.arrival, hole: Some(Hole::run(&change)), is_done: change.arrival >= whole }
-            }
+            None => Read { reached: until_arrival.max(after_arrival), missing: None, is_done: true },
+            Some(change) if out.len() == out_before => Read {
+                reached: change.arrival,
+                missing: Some(MissingRange::run(&change)),
+                is_done: change.arrival >= whole,
+            },
             // The change of run is told alone, by the next reading.
-            Some(_) => Read { reached: until_arrival.max(after_arrival), hole: None, is_done: false },
+            Some(_) => Read { reached: until_arrival.max(after_arrival), missing: None, is_done: false },
         }
     }
 
     /// What of a log's arrivals in `(after, until]` is no longer kept, and up to which arrival that reaches. A log's sequences
-    /// have no hole, so that the first and the last of them tell how many they are.
-    pub(super) fn find_hole(&self, slot: u32, after: u64, until: u64) -> Option<(Hole, u64)> {
+    /// are consecutive, so that the first and the last of them tell how many they are.
+    pub(super) fn find_missing(&self, slot: u32, after: u64, until: u64) -> Option<(MissingRange, u64)> {
         let log = self.names.log_at(slot)?;
         if after < self.index.gone() {
-            // Nobody remembers how many: the hole reaches to the oldest kept.
+            // Nobody remembers how many: the range reaches to the oldest kept.
             let number = log.base();
             let reason = log.gap_reason(number.saturating_sub(1));
-            let hole = Hole { missed: None, after: None, at: log.position(number), number, reason };
-            return Some((hole, log.evicted_arrival()));
+            let range = MissingRange { missed: None, after: None, at: log.position(number), number, reason };
+            return Some((range, log.evicted_arrival()));
         }
         let end = log.evicted_arrival().min(until);
         let before = log.widen(self.index.first_of(slot, after.max(log.since_arrival), end)?).saturating_sub(1);
@@ -323,7 +327,7 @@ impl Node {
         let missed = Some(last.saturating_sub(before));
         let reason = log.gap_reason(before);
         let (after, at) = (Some(log.position(before)), log.position(last));
-        Some((Hole { missed, after, at, number: last, reason }, end))
+        Some((MissingRange { missed, after, at, number: last, reason }, end))
     }
 
     /// Which parts of a pattern may have had messages after a resume token that ended with an earlier run: no journal keeps them.

@@ -13,7 +13,7 @@ const SPEND_MAX: usize = 1_024;
 const FORGET_COST: usize = 8;
 /// Keys, moments of interest and places of the index settled in one call.
 const STEPS: usize = 2_048;
-/// The index remembers this many arrivals even of messages that are gone, so that a resume token among them gets exact holes.
+/// The index remembers this many arrivals even of messages that are gone, so that a resume token among them gets exact gaps.
 const INDEX_MIN: usize = 65_536;
 /// The epoch rises at most this often: an epoch made from the clock at the next start is then higher still.
 const EPOCH_MS: u64 = 1_000;

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use super::encode::{self, Framed, Item, Told};
 use super::gap::Missing;
 use super::outbound::{Frames, GATHER_BYTES, Note, Passed};
-use super::{Outlet, Shard, lock};
+use super::{Shard, SocketOutput, lock};
 use crate::codec::Wire;
 use crate::conflation::{Conflation, Part};
 use crate::cursor::CursorState;
-use crate::journal::Place;
+use crate::journal::PageStart;
 use crate::message::{LogId, Message};
-use crate::node::{Found, HOLES_MAX, Node, Stride, Way};
+use crate::node::{Found, MISSING_MAX, Node, ScanBudget, ScanRange};
 use crate::stream::Source;
 use crate::subject::Pattern;
 
 /// What one step of a pattern's catch-up looks at.
-const STRIDE: Stride = Stride { entries_max: 4096, bytes_max: GATHER_BYTES, holes_max: HOLES_MAX };
+const SCAN_BUDGET: ScanBudget = ScanBudget { entries_max: 4096, bytes_max: GATHER_BYTES, missing_max: MISSING_MAX };
 
 /// What a step found: private bytes already written, and messages to be encoded once the node is let go.
 type Step = (Frames, Vec<Arc<Message>>);
@@ -34,7 +34,7 @@ impl Shard {
     }
 
     /// One step for each that waits, until the turn's bytes are spent.
-    pub(super) fn catch_up_some<O: Outlet>(&mut self, out: &mut O) {
+    pub(super) fn catch_up_some<O: SocketOutput>(&mut self, out: &mut O) {
         let mut bytes_left = self.settings.limits.catch_up_bytes_max;
         for _ in 0..self.behind.len() {
             if bytes_left == 0 {
@@ -58,7 +58,7 @@ impl Shard {
     }
 
     /// One step of one cursor; returns the bytes it made.
-    fn catch_up<O: Outlet>(&mut self, id: u32, out: &mut O) -> usize {
+    fn catch_up<O: SocketOutput>(&mut self, id: u32, out: &mut O) -> usize {
         let Some(cursor) = self.cursors.get(id) else { return 0 };
         let (stand, socket, stream_id) = (cursor.stand, cursor.connection, cursor.stream);
         let node = Arc::clone(&self.node);
@@ -218,18 +218,18 @@ impl Shard {
         let mut messages = Vec::new();
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let read = node.read(log, from, self.reach(stream_id), &mut messages, GATHER_BYTES);
-        if let Some(hole) = read.hole {
+        if let Some(range) = read.missing {
             let known = self.cursors.get(id).map_or(0, |cursor| cursor.sequence);
-            if hole.missed != Some(0) && self.enter_merged(id, from) {
+            if range.missed != Some(0) && self.enter_merged(id, from) {
                 return Step::default();
             }
-            if hole.missed != Some(0) && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
-                let at = if known > 0 { Some(node.position(log, known)) } else { hole.after };
-                self.read_back(id, from, at, Place::Arrival(from), false);
+            if range.missed != Some(0) && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
+                let at = if known > 0 { Some(node.position(log, known)) } else { range.after };
+                self.read_back(id, from, at, PageStart::Arrival(from), false);
                 return Step::default();
             }
-            self.tell_order(id, (log, hole.at.epoch), node);
-            self.tell_hole(id, log, &Missing::hole(&hole, read.reached).known(known, log, node), node);
+            self.tell_order(id, (log, range.at.epoch), node);
+            self.tell_missing(id, log, &Missing::range(&range, read.reached).known(known, log, node), node);
             return (self.buffer(), messages);
         }
         let reached = cut(&mut messages, self.messages_left(id), until).unwrap_or(read.reached);
@@ -245,16 +245,16 @@ impl Shard {
 
     /// What of a pattern's feed the next chunk is made of. Merged frames that were sent beyond `from` are all of one chunk: that is ended
     /// first, so that little has to be remembered.
-    fn way(&self, id: u32, stream_id: u32, from: u64) -> Way {
+    fn way(&self, id: u32, stream_id: u32, from: u64) -> ScanRange {
         let is_merging =
             self.streams.get(stream_id).is_some_and(|stream| stream.conflate_ms > 0 || stream.conflates_slow);
         let job = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref());
         let chunk = job.map(|job| job.skips_until).filter(|&until| is_merging && until > from);
-        let holes_max = self.holes_max(id);
-        Way {
+        let missing_max = self.missing_max(id);
+        ScanRange {
             after: from,
             until: self.reach(stream_id).min(chunk.unwrap_or(u64::MAX)),
-            stride: Stride { holes_max, ..STRIDE },
+            budget: ScanBudget { missing_max, ..SCAN_BUDGET },
         }
     }
 
@@ -264,49 +264,49 @@ impl Shard {
         let Some(stream_id) = self.cursors.get(id).map(|cursor| cursor.stream) else { return Step::default() };
         let mut found = Found::default();
         let way = self.way(id, stream_id, from);
-        let walk = if self.is_owed(id) {
+        let scan = if self.is_owed(id) {
             let known = self.cursors.get(id).and_then(|cursor| cursor.job.as_ref()).map_or(0, |job| job.lost);
-            let (walk, lost) = node.walk_past(pattern, way, known, &mut found);
+            let (scan, lost) = node.scan_pattern_past(pattern, way, known, &mut found);
             if let Some(lost) = lost {
                 self.tell_pattern_gone(id, lost, node);
             }
-            walk
+            scan
         } else {
-            node.walk(pattern, way, &mut found)
+            node.scan_pattern(pattern, way, &mut found)
         };
-        let Found { mut messages, holes } = found;
-        let has_holes = walk.is_lost || holes.iter().any(|(_, _, hole)| hole.missed != Some(0));
-        if has_holes && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
-            self.read_back(id, from, None, Place::Arrival(from), false);
+        let Found { mut messages, missing: ranges } = found;
+        let has_missing = scan.is_lost || ranges.iter().any(|(_, _, range)| range.missed != Some(0));
+        if has_missing && self.cursors.get(id).is_some_and(|cursor| cursor.reads_back) {
+            self.read_back(id, from, None, PageStart::Arrival(from), false);
             return (frames, Vec::new());
         }
-        if has_holes && self.enter_merged(id, from) {
+        if has_missing && self.enter_merged(id, from) {
             return (frames, Vec::new());
         }
-        if walk.is_lost {
+        if scan.is_lost {
             self.restart_join(id);
             return (frames, Vec::new());
         }
-        let missing = holes.iter().map(|(log, subject, hole)| (*log, &**subject, hole.at.epoch));
+        let missing = ranges.iter().map(|(log, subject, range)| (*log, &**subject, range.at.epoch));
         self.put_epochs(id, missing.chain(messages.iter().map(|m| m.in_epoch())), node, &mut frames.bytes);
-        for (log, subject, hole) in &holes {
+        for (log, subject, range) in &ranges {
             let told = self.cursors.get(id).and_then(|cursor| cursor.skip(*log)).unwrap_or(0);
-            if let (Some(missed), Some(cursor)) = (hole.missed, self.cursors.get_mut(id)) {
-                let merged = cursor.pass(*log, hole.number.saturating_sub(missed), hole.number);
+            if let (Some(missed), Some(cursor)) = (range.missed, self.cursors.get_mut(id)) {
+                let merged = cursor.pass(*log, range.number.saturating_sub(missed), range.number);
                 self.note_merged(id, merged);
             }
-            if told < hole.number {
-                let missing = Missing::hole(hole, walk.reached).from(told, *log, node);
-                self.tell_pattern_hole(id, *log, subject, &missing, node, &mut frames.bytes);
+            if told < range.number {
+                let missing = Missing::range(range, scan.reached).from(told, *log, node);
+                self.tell_pattern_missing(id, *log, subject, &missing, node, &mut frames.bytes);
             }
             if frames.bytes.len() > GATHER_BYTES {
-                // The rest of the holes is found again by the next step.
+                // The other missing ranges are found again by the next step.
                 frames.private = frames.bytes.len();
                 return (frames, Vec::new());
             }
         }
         frames.private = frames.bytes.len();
-        let reached = cut(&mut messages, self.messages_left(id), until).unwrap_or(walk.reached);
+        let reached = cut(&mut messages, self.messages_left(id), until).unwrap_or(scan.reached);
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = CursorState::Behind(reached);
             messages.retain(|message| {

@@ -1,6 +1,6 @@
 //! Publishers that outrun the slowest shard, or the disk that they wait for, are not read until it has caught up: the feed stays
 //! bounded, and the kernel tells the publisher by no longer taking its bytes.
-use super::{Outlet, Shard, lock};
+use super::{Shard, SocketOutput, lock};
 use std::sync::Arc;
 
 impl Shard {
@@ -18,7 +18,7 @@ impl Shard {
     }
 
     /// Pauses those publishers, or reads them again once no shard is half a feed behind.
-    pub(super) fn relieve<O: Outlet>(&mut self, out: &mut O) {
+    pub(super) fn relieve<O: SocketOutput>(&mut self, out: &mut O) {
         if self.congesting.is_empty() {
             return;
         }
@@ -42,7 +42,7 @@ impl Shard {
     }
 
     /// Reads a connection again if nothing keeps it from being read.
-    pub(super) fn resume<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn resume<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         if let Some(connection) = self.connections.get_mut(socket)
             && connection.is_paused
             && !connection.is_asking

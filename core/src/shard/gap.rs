@@ -9,7 +9,7 @@ use crate::codec::{self, Wire, sse};
 use crate::command::{GapReason, Push};
 use crate::cursor::{CursorState, Skip};
 use crate::message::LogId;
-use crate::node::{Hole, Node};
+use crate::node::{MissingRange, Node};
 use crate::position::{Position, ResumeToken};
 use crate::stream::Source;
 
@@ -36,14 +36,14 @@ pub(super) struct Gone {
 }
 
 impl Missing {
-    /// A hole that a reading found, which itself went on to `reached`.
-    pub(super) fn hole(hole: &Hole, reached: u64) -> Self {
+    /// A missing range that a read found; the read itself went on to `reached`.
+    pub(super) fn range(range: &MissingRange, reached: u64) -> Self {
         Self {
-            after: hole.after,
-            from: hole.missed.and_then(|missed| hole.number.checked_sub(missed)),
-            reason: hole.reason,
-            oldest: hole.at,
-            oldest_number: hole.number,
+            after: range.after,
+            from: range.missed.and_then(|missed| range.number.checked_sub(missed)),
+            reason: range.reason,
+            oldest: range.at,
+            oldest_number: range.number,
             oldest_arrival: reached,
         }
     }
@@ -78,7 +78,7 @@ impl Missing {
 
 impl Shard {
     /// A subject's cursor cannot go on from where it stands: it is told, and stands further on.
-    pub(super) fn tell_hole(&mut self, id: u32, log: LogId, missing: &Missing, node: &mut Node) {
+    pub(super) fn tell_missing(&mut self, id: u32, log: LogId, missing: &Missing, node: &mut Node) {
         let mut bytes = Vec::new();
         let name = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream)).map(|s| Arc::clone(&s.name));
         let Some(name) = name else { return };
@@ -97,7 +97,7 @@ impl Shard {
     }
 
     /// The same within a pattern: the subject is skipped up to where the gap placed it.
-    pub(super) fn tell_pattern_hole(
+    pub(super) fn tell_pattern_missing(
         &mut self,
         id: u32,
         log: LogId,

@@ -7,7 +7,7 @@ use super::access::Entry;
 use super::connection::{Connection, Parked, Phase};
 use super::mqtt::Mqtt;
 use super::session::Step;
-use super::{Outlet, Shard};
+use super::{Shard, SocketOutput};
 use crate::codec::{self, Wire};
 use crate::codes::Code;
 use crate::command::{Id, Reply};
@@ -24,7 +24,7 @@ const INFLATED_BYTES_KEPT: usize = 65_536;
 
 impl Shard {
     /// A socket was accepted by a listener (numbered as in the settings); it is refused at the limit and while draining.
-    pub fn accept<O: Outlet>(&mut self, socket: u32, address: SocketAddr, listener: u8, out: &mut O) {
+    pub fn accept<O: SocketOutput>(&mut self, socket: u32, address: SocketAddr, listener: u8, out: &mut O) {
         let origin = self.share_of(address.ip());
         let code = if self.drain.is_some() {
             Some(Code::Draining)
@@ -68,7 +68,7 @@ impl Shard {
     }
 
     /// Bytes came; they may be changed (unmasked) in place.
-    pub fn receive<O: Outlet>(&mut self, socket: u32, bytes: &mut [u8], out: &mut O) {
+    pub fn receive<O: SocketOutput>(&mut self, socket: u32, bytes: &mut [u8], out: &mut O) {
         let now = Moment::at(self.now.mono_ms);
         self.counters.bytes_in += bytes.len() as u64;
         let Some(connection) = self.connections.get_mut(socket) else { return };
@@ -91,7 +91,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn read_frames<O: Outlet>(&mut self, socket: u32, mut input: &mut [u8], out: &mut O) {
+    pub(super) fn read_frames<O: SocketOutput>(&mut self, socket: u32, mut input: &mut [u8], out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let mut reader = std::mem::take(&mut connection.reader);
         let held_before = reader.held_bytes();
@@ -178,7 +178,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn pause_asking<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn pause_asking<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         if let Some(connection) = self.connections.get_mut(socket)
             && connection.is_asking
             && !connection.is_paused
@@ -254,7 +254,7 @@ impl Shard {
     }
 
     /// The server has answered: goes on where the connection waited.
-    pub(super) fn unpark<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn unpark<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase == Phase::Http {
             return self.resume_request(socket, out);

@@ -10,7 +10,7 @@ use crate::codec;
 use crate::command::{GapReason, Push};
 use crate::cursor::{CursorState, Job, Join, Plan, Skip};
 use crate::message::LogId;
-use crate::node::{Node, Place};
+use crate::node::{Node, PositionState};
 use crate::position::Position;
 use crate::subject::Pattern;
 
@@ -204,8 +204,8 @@ impl Shard {
         let Some(subject) = subject else { return };
         let mut messages = Vec::new();
         let read = node.read(log, from, bound, &mut messages, bytes_max);
-        if let Some(hole) = &read.hole {
-            let missing = Missing::hole(hole, read.reached);
+        if let Some(range) = &read.missing {
+            let missing = Missing::range(range, read.reached);
             let next = self.write_gap(id, log, &subject, &missing, node, out);
             if next.is_none() {
                 self.skip_to_head(id, log, bound, true, node);
@@ -252,10 +252,10 @@ fn advance(join: &mut Join, arrival: Option<u64>) {
 }
 
 /// Where a position leads: the arrival to go on from, or what is missing.
-pub(super) fn placed(place: Place, after: Position) -> Result<u64, Missing> {
+pub(super) fn placed(place: PositionState, after: Position) -> Result<u64, Missing> {
     match place {
-        Place::Served { arrival, .. } => Ok(arrival),
-        Place::Gap { reason, missed, oldest, oldest_number, oldest_arrival } => {
+        PositionState::Served { arrival, .. } => Ok(arrival),
+        PositionState::Gap { reason, missed, oldest, oldest_number, oldest_arrival } => {
             let from = missed.and_then(|missed| oldest_number.checked_sub(missed));
             Err(Missing { after: Some(after), from, reason, oldest, oldest_number, oldest_arrival })
         }

@@ -62,7 +62,7 @@ pub enum Sending {
 }
 
 /// The way out: what a shard asks of its sockets. `bytes` passed to `send` neither move nor change until the send is answered.
-pub trait Outlet {
+pub trait SocketOutput {
     fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending;
     /// Says `writable` once when the socket takes bytes again.
     fn want_write(&mut self, socket: u32);
@@ -240,7 +240,7 @@ impl Shard {
 
     /// Ends a turn: publishes are numbered, the feed is absorbed, and what can be sent is handed to `out`. Afterwards every
     /// pending send is answered by `sent` and `more` is called, until nothing is pending.
-    pub fn turn<O: Outlet>(&mut self, out: &mut O) {
+    pub fn turn<O: SocketOutput>(&mut self, out: &mut O) {
         self.commit();
         if std::mem::take(&mut self.written.has_rows) {
             out.journal();

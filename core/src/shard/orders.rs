@@ -3,7 +3,7 @@
 use super::access::{Doors, Excess};
 use super::connection::{Access, Connection, Phase};
 use super::mqtt::put_notice;
-use super::{Outlet, Shard};
+use super::{Shard, SocketOutput};
 use crate::account::Bounds;
 use crate::codes::Code;
 use crate::holder::Holder;
@@ -35,7 +35,7 @@ pub(super) struct Drain {
 }
 
 impl Shard {
-    pub fn order<O: Outlet>(&mut self, order: Order, out: &mut O) {
+    pub fn order<O: SocketOutput>(&mut self, order: Order, out: &mut O) {
         match order {
             Order::Grant { connection, holder, rights, expires_ms, token } => {
                 let Some(socket) = self.socket_of(connection) else { return };
@@ -132,7 +132,7 @@ impl Shard {
     }
 
     /// The command that asked is carried out.
-    fn go_on_answered<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    fn go_on_answered<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         self.unpark(socket, out);
         // What was not asked again has gone another way.
         if self.connections.get(socket).is_some_and(|connection| !connection.is_asking) {
@@ -229,7 +229,7 @@ impl Shard {
         }
     }
 
-    fn begin_drain<O: Outlet>(&mut self, grace_ms: u64, spread_ms: u64, out: &mut O) {
+    fn begin_drain<O: SocketOutput>(&mut self, grace_ms: u64, spread_ms: u64, out: &mut O) {
         out.stop_accepting();
         self.commit();
         // Who has been told once knows: a second drain only ends sooner.
@@ -269,7 +269,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn sweep_drain<O: Outlet>(&mut self, out: &mut O) {
+    pub(super) fn sweep_drain<O: SocketOutput>(&mut self, out: &mut O) {
         let Some(drain) = &mut self.drain else { return };
         let (now_ms, spread_ms) = (self.now.mono_ms, drain.spread_ms);
         let is_due = now_ms >= drain.deadline_ms && !drain.is_closing;

@@ -2,7 +2,7 @@
 //! exactly one code, and a close frame gets the chance to leave.
 use super::connection::{Close, Phase};
 use super::ledger::{brief, is_refusal};
-use super::{Outlet, Shard};
+use super::{Shard, SocketOutput};
 use crate::codec::{Wire, sse};
 use crate::codes::Code;
 use crate::cursor::NONE;
@@ -14,7 +14,7 @@ const CLOSING_BYTES_MAX: usize = 1024;
 
 impl Shard {
     /// All private bytes of a connection have left.
-    pub(super) fn private_left<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn private_left<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.private.capacity() > 0 {
             connection.private = Vec::new();
@@ -48,7 +48,7 @@ impl Shard {
     }
 
     /// A client that does not take its answers is not read until it does.
-    pub(super) fn choke<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn choke<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let bytes_max = self.settings.limits.reply_buffer_bytes_max;
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.owed_bytes() > bytes_max && !connection.is_choked && connection.phase == Phase::Open {
@@ -163,7 +163,7 @@ impl Shard {
     }
 
     /// Lets go of the connections that have nothing left to say. Only while nothing is in flight.
-    pub(super) fn close_finished<O: Outlet>(&mut self, out: &mut O) {
+    pub(super) fn close_finished<O: SocketOutput>(&mut self, out: &mut O) {
         while let Some(socket) = self.closing.pop() {
             let is_done = |c: &super::connection::Connection| c.phase == Phase::Closing && c.is_finished;
             if self.connections.get(socket).is_some_and(is_done) {
@@ -173,7 +173,7 @@ impl Shard {
     }
 
     /// The socket ended under us.
-    pub fn gone<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub fn gone<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         self.commit();
         let Some(connection) = self.connections.get_mut(socket) else { return };
         // A client may end its half and still read its answers.
@@ -191,7 +191,7 @@ impl Shard {
     }
 
     /// Forgets a connection and closes its socket. Nothing of it may be in flight.
-    pub(super) fn forget<O: Outlet>(&mut self, socket: u32, code: u16, out: &mut O) {
+    pub(super) fn forget<O: SocketOutput>(&mut self, socket: u32, code: u16, out: &mut O) {
         self.leave_all(socket);
         self.detach_publisher(socket);
         self.uncount_rest(socket);

@@ -8,7 +8,7 @@ use super::{Shard, lock};
 use crate::command::{GapReason, Id, Outcome, Refusal, Reply, Subscribe};
 use crate::cursor::{Cursor, CursorState, NONE, Plan, Skip};
 use crate::journal::Range;
-use crate::node::{Node, Place};
+use crate::node::{Node, PositionState};
 use crate::position::Position;
 use crate::report::Report;
 use crate::stream::{Source, Variant};
@@ -168,14 +168,16 @@ impl Shard {
             if node.is_beyond(log, *at)
                 && let Err(missing) = placed(place, *at)
             {
-                self.tell_pattern_hole(cursor, log, &Arc::from(&**subject), &missing, node, &mut told);
+                self.tell_pattern_missing(cursor, log, &Arc::from(&**subject), &missing, node, &mut told);
                 continue;
             }
             let arrival = match place {
-                Place::Served { arrival, .. } => arrival,
-                Place::Gap { oldest_arrival, reason: GapReason::Expired | GapReason::Overrun, .. } => oldest_arrival,
+                PositionState::Served { arrival, .. } => arrival,
+                PositionState::Gap { oldest_arrival, reason: GapReason::Expired | GapReason::Overrun, .. } => {
+                    oldest_arrival
+                }
                 // Another run's: the resume token alone says what is owed.
-                Place::Gap { .. } => continue,
+                PositionState::Gap { .. } => continue,
             };
             if let (Some(cursor), Some(number)) = (self.cursors.get_mut(cursor), node.number(log, *at)) {
                 cursor.skip_to(log, Skip::new(number, false), arrival);

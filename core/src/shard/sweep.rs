@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::connection::{NOTIFIED, Phase};
 use super::mqtt::put_notice;
-use super::{Outlet, Shard, lock};
+use super::{Shard, SocketOutput, lock};
 use crate::codec::{self, Wire};
 use crate::codes::Code;
 use crate::command::Push;
@@ -37,7 +37,7 @@ const QUIET_INTERVALS: u64 = 30;
 const STREAM_ENDED: &str = "the token has expired: open the stream again with a new token and the id of the last event (Last-Event-ID or last_event_id)";
 
 impl Shard {
-    pub(super) fn sweep<O: Outlet>(&mut self, out: &mut O) {
+    pub(super) fn sweep<O: SocketOutput>(&mut self, out: &mut O) {
         let end = self.connections.end();
         // One shard keeps the pace that the node's logs need; should it give up, the others sweep them more slowly.
         let logs = if self.index == 0 { self.node_size } else { 0 };
@@ -91,7 +91,7 @@ impl Shard {
     }
 
     /// One connection's deadlines.
-    pub(super) fn look_at<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn look_at<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let limits = &self.settings.limits;
         let (handshake_ms, idle_ms) = (limits.handshake_ms_max, limits.idle_ms_max);
         let (message_ms_max, ping_interval_ms) = (limits.message_ms_max, limits.ping_interval_ms);

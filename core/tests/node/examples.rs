@@ -2,7 +2,7 @@
 use godwit_core::codes::Code;
 use godwit_core::command::GapReason;
 use godwit_core::message::Batch;
-use godwit_core::node::{Entry, Found, HOLES_MAX, Node, Outcome, Place, Stride, Way};
+use godwit_core::node::{Entry, Found, MISSING_MAX, Node, Outcome, PositionState, ScanBudget, ScanRange};
 
 use crate::support::{at_ms, draft, new_node, pattern, position, publish};
 
@@ -22,7 +22,7 @@ fn shards_are_told_what_they_listen_to_in_order_of_arrival() {
     }
     assert_eq!(node.append(&mut batch, &mut outcomes, now), 0b1001);
     assert_eq!(outcomes, [published(1), published(1), published(1), published(2)]);
-    let mut told = |shard| {
+    let mut drained = |shard| {
         let mut entries = Vec::new();
         assert!(!node.drain(shard, &mut entries, 100));
         let name = |entry: &Entry| match entry {
@@ -31,9 +31,9 @@ fn shards_are_told_what_they_listen_to_in_order_of_arrival() {
         };
         entries.iter().map(name).collect::<Vec<_>>()
     };
-    assert_eq!(told(0), [1, 4]);
-    assert_eq!(told(3), [1, 3, 4]);
-    assert!(told(1).is_empty());
+    assert_eq!(drained(0), [1, 4]);
+    assert_eq!(drained(3), [1, 3, 4]);
+    assert!(drained(1).is_empty());
     assert_eq!(node.drained_to(0), 4);
 }
 
@@ -45,16 +45,16 @@ fn a_log_that_moved_on_tells_how_much_is_missing() {
     for sequence in 1..=5 {
         assert_eq!(publish(&mut node, "/a", draft("1"), now), published(sequence));
     }
-    assert_eq!(node.place(log, position(7, 2), now), Place::Served { arrival: 2, count: 3 });
-    assert_eq!(node.place(log, position(7, 5), now), Place::Served { arrival: 5, count: 0 });
-    let Place::Gap { missed, oldest, oldest_arrival, .. } = node.place(log, position(7, 0), now) else {
+    assert_eq!(node.place(log, position(7, 2), now), PositionState::Served { arrival: 2, count: 3 });
+    assert_eq!(node.place(log, position(7, 5), now), PositionState::Served { arrival: 5, count: 0 });
+    let PositionState::Gap { missed, oldest, oldest_arrival, .. } = node.place(log, position(7, 0), now) else {
         panic!("served what is gone")
     };
     assert_eq!((missed, oldest, oldest_arrival), (Some(2), position(7, 2), 2));
     let mut out = Vec::new();
     let read = node.read(log, 0, 5, &mut out, 1 << 20);
     assert_eq!((read.reached, out.len()), (2, 0));
-    assert_eq!(read.hole.and_then(|hole| hole.missed), Some(2));
+    assert_eq!(read.missing.and_then(|range| range.missed), Some(2));
     let read = node.read(log, 2, 5, &mut out, 1 << 20);
     assert!(read.is_done && out.len() == 3);
 }
@@ -66,9 +66,9 @@ fn a_walk_finds_everything_of_a_pattern_between_two_arrivals() {
         publish(&mut node, subject, draft("1"), at_ms(0));
     }
     let mut found = Found::default();
-    let stride = Stride { entries_max: 100, bytes_max: 1 << 20, holes_max: HOLES_MAX };
-    let walk = node.walk(&pattern("/a/*"), Way { after: 1, until: 4, stride }, &mut found);
-    assert!(!walk.is_lost && walk.reached == 4 && found.holes.is_empty());
+    let budget = ScanBudget { entries_max: 100, bytes_max: 1 << 20, missing_max: MISSING_MAX };
+    let scan = node.scan_pattern(&pattern("/a/*"), ScanRange { after: 1, until: 4, budget }, &mut found);
+    assert!(!scan.is_lost && scan.reached == 4 && found.missing.is_empty());
     assert_eq!(found.messages.iter().map(|message| message.arrival).collect::<Vec<_>>(), [3, 4]);
 }
 
@@ -107,8 +107,12 @@ fn a_forgotten_subject_returns_in_a_new_epoch() {
     // What is gone is counted, and at the end of it nothing is.
     let log = node.find("/a").expect("it is back");
     let place = |sequence| node.place(log, position(7, sequence), at_ms(2_000_002));
-    assert!(matches!(place(0), Place::Gap { missed: Some(1), reason: GapReason::Expired, .. }), "{:?}", place(0));
-    assert!(matches!(place(1), Place::Served { count: 1, .. }), "{:?}", place(1));
+    assert!(
+        matches!(place(0), PositionState::Gap { missed: Some(1), reason: GapReason::Expired, .. }),
+        "{:?}",
+        place(0)
+    );
+    assert!(matches!(place(1), PositionState::Served { count: 1, .. }), "{:?}", place(1));
 }
 
 #[test]
@@ -125,16 +129,16 @@ fn interest_is_told_at_once_and_its_end_a_moment_later() {
     node.close(0, log, at_ms(10));
     node.sweep(at_ms(1_000));
     node.sweep(at_ms(1_010));
-    let mut told = Vec::new();
-    node.drain(5, &mut told, 10);
-    let told: Vec<_> = told
+    let mut drained = Vec::new();
+    node.drain(5, &mut drained, 10);
+    let drained: Vec<_> = drained
         .iter()
         .map(|entry| match entry {
             Entry::Interest { selector, has_subscribers, .. } => (&**selector, *has_subscribers),
             Entry::Message(message) => (&*message.subject, true),
         })
         .collect();
-    assert_eq!(told, [("/o/eu", true), ("/**", true), ("/o/eu", false)]);
+    assert_eq!(drained, [("/o/eu", true), ("/**", true), ("/o/eu", false)]);
 }
 
 #[test]
@@ -156,15 +160,15 @@ fn a_shard_that_falls_a_whole_feed_behind_is_told_so_and_goes_on() {
     assert!(!node.is_congested());
     publish(&mut node, "/a", draft("1"), at_ms(0));
     assert!(node.is_congested());
-    let mut told = Vec::new();
-    assert!(!node.drain(1, &mut told, 100));
+    let mut drained = Vec::new();
+    assert!(!node.drain(1, &mut drained, 100));
     standard(&mut node, "/a");
     for _ in 0..6 {
         publish(&mut node, "/a", draft("1"), at_ms(0));
     }
     standard(&mut node, "/a");
     standard(&mut node, "/b/x");
-    told.clear();
+    drained.clear();
     let lost = node.window_misses(0).expect("fell");
     assert_eq!(lost.iter().map(|lost| (&*lost.subject, lost.count)).collect::<Vec<_>>(), [("/a", 2), ("/b/x", 1)]);
     assert!(node.window_misses(0).is_none() && node.window_misses(1).is_none());
@@ -173,8 +177,8 @@ fn a_shard_that_falls_a_whole_feed_behind_is_told_so_and_goes_on() {
     let mut out = Vec::new();
     assert!(node.read(log, 0, 14, &mut out, 1 << 20).is_done && out.len() == 11);
     publish(&mut node, "/a", draft("1"), at_ms(0));
-    node.drain(0, &mut told, 100);
-    assert!(matches!(&told[..], [Entry::Message(message)] if message.arrival == 15));
+    node.drain(0, &mut drained, 100);
+    assert!(matches!(&drained[..], [Entry::Message(message)] if message.arrival == 15));
     node.abandon(1);
     assert_eq!(node.lag().entries, 0);
 }
@@ -194,14 +198,14 @@ fn a_long_feed_remembers_exactly_what_it_let_go() {
     assert_eq!(node.totals().index_entries, 200_000 - 500);
     let (mut found, mut reached, mut missed) = (Found::default(), 500, 0);
     while reached < 200_000 {
-        let stride = Stride { entries_max: 50_000, bytes_max: 1 << 20, holes_max: HOLES_MAX };
-        let walk = node.walk(&pattern("/**"), Way { after: reached, until: 200_000, stride }, &mut found);
-        assert!(!walk.is_lost);
-        reached = walk.reached;
+        let budget = ScanBudget { entries_max: 50_000, bytes_max: 1 << 20, missing_max: MISSING_MAX };
+        let scan = node.scan_pattern(&pattern("/**"), ScanRange { after: reached, until: 200_000, budget }, &mut found);
+        assert!(!scan.is_lost);
+        reached = scan.reached;
     }
-    for (_, subject, hole) in &found.holes {
+    for (_, subject, range) in &found.missing {
         assert_eq!(&**subject, "/loud");
-        missed += hole.missed.expect("a walk knows");
+        missed += range.missed.expect("a scan knows");
     }
     assert_eq!(missed as usize + found.messages.len(), 200_000 - 500);
 }
@@ -244,7 +248,7 @@ fn a_subject_that_was_never_numbered_is_forgotten_without_a_new_epoch() {
     assert_eq!(node.totals().subjects, 0);
     publish(&mut node, "/a", draft("1"), at_ms(1));
     let log = node.find("/a").expect("is kept");
-    assert_eq!(node.place(log, at, at_ms(1)), Place::Served { arrival: 0, count: 1 });
+    assert_eq!(node.place(log, at, at_ms(1)), PositionState::Served { arrival: 0, count: 1 });
 }
 
 #[test]
@@ -267,8 +271,8 @@ fn the_listeners_of_a_shard_that_gave_up_are_closed() {
     assert_eq!(state.iter().map(|name| &**name).collect::<Vec<_>>(), ["/b", "/c/*"]);
     assert_eq!(node.find("/a"), None);
     publish(&mut node, "/c/x", draft("1"), at_ms(3_000));
-    let mut told = Vec::new();
-    assert!(!node.drain(1, &mut told, 10) && told.is_empty());
-    node.drain(2, &mut told, 10);
-    assert_eq!(told.len(), 1);
+    let mut drained = Vec::new();
+    assert!(!node.drain(1, &mut drained, 10) && drained.is_empty());
+    node.drain(2, &mut drained, 10);
+    assert_eq!(drained.len(), 1);
 }

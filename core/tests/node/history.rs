@@ -1,11 +1,11 @@
 //! Whatever is published, evicted, expired, forgotten and begun again: what a client reads after an arrival, together with the
-//! holes it is told, is exactly what was published, once each and in order. The model is the whole history.
+//! missing ranges, is exactly what was published, once each and in order. The model is the whole history.
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use godwit_core::command::GapReason;
 use godwit_core::holder::Holder;
 use godwit_core::message::{Draft, Kind, LogId};
-use godwit_core::node::{Entry, Found, Node, Outcome, Place, Stride, Way};
+use godwit_core::node::{Entry, Found, Node, Outcome, PositionState as State, ScanBudget, ScanRange};
 use godwit_core::position::Position;
 use godwit_core::subject::Pattern;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ struct Past {
     content: String,
 }
 
-struct Walker {
+struct Finder {
     pattern: Pattern,
     after: u64,
     until: u64,
@@ -53,7 +53,7 @@ struct World {
     open_patterns: Vec<(u8, usize)>,
     /// Arrivals each shard has still to be told.
     owed: [VecDeque<u64>; 3],
-    walkers: Vec<Walker>,
+    finders: Vec<Finder>,
     readers: Vec<Reader>,
     arrivals: u64,
 }
@@ -75,7 +75,7 @@ impl World {
             open: Vec::new(),
             open_patterns: Vec::new(),
             owed: Default::default(),
-            walkers: Vec::new(),
+            finders: Vec::new(),
             readers: Vec::new(),
             arrivals: 0,
         }
@@ -110,14 +110,14 @@ impl World {
             Step::Drain { shard, max } => self.drain(shard, max),
             Step::Pass { ms } => self.ms += ms,
             Step::Sweep => while self.node.sweep(at_ms(self.ms)) {},
-            Step::Walk { pattern: which, share } => {
+            Step::Scan { pattern: which, share } => {
                 let after = (self.arrivals as f64 * share) as u64;
                 let pattern = pattern(PATTERNS[which]);
                 if self.node.place_resume_token(self.node.resume_token(after), &pattern).is_err() {
                     assert!(self.is_lost(&pattern, after));
                 } else {
                     let until = self.node.arrival();
-                    self.walkers.push(Walker { pattern, after, until, reached: after, found: BTreeMap::new() });
+                    self.finders.push(Finder { pattern, after, until, reached: after, found: BTreeMap::new() });
                 }
             }
             Step::Read { subject, share } => {
@@ -127,7 +127,7 @@ impl World {
                     self.readers.push(Reader { subject, log: *log, after, until, reached: after, found: Vec::new() });
                 }
             }
-            Step::Advance { entries_max, bytes_max } => self.advance(Stride { entries_max, bytes_max, holes_max: 9 }),
+            Step::Advance { entries_max, bytes_max } => self.advance(entries_max, bytes_max, 9),
             Step::Place { subject, back } => self.place(subject, back),
         }
     }
@@ -169,10 +169,10 @@ impl World {
     }
 
     fn drain(&mut self, shard: u8, max: usize) {
-        let mut told = Vec::new();
-        let has_more = self.node.drain(shard, &mut told, max);
+        let mut entries = Vec::new();
+        let has_more = self.node.drain(shard, &mut entries, max);
         let owed = &mut self.owed[usize::from(shard)];
-        for entry in &told {
+        for entry in &entries {
             let Entry::Message(message) = entry else { panic!("nobody watches") };
             assert_eq!(Some(message.arrival), owed.pop_front());
         }
@@ -181,53 +181,53 @@ impl World {
         assert_eq!(drained_to, owed.front().map_or(self.node.arrival(), |next| next - 1));
     }
 
-    fn advance(&mut self, stride: Stride) {
-        for mut walker in std::mem::take(&mut self.walkers) {
-            if self.walk(&mut walker, stride) {
-                self.walkers.push(walker);
+    fn advance(&mut self, entries_max: usize, bytes_max: usize, missing_max: usize) {
+        for mut finder in std::mem::take(&mut self.finders) {
+            if self.scan(&mut finder, ScanBudget { entries_max, bytes_max, missing_max }) {
+                self.finders.push(finder);
             }
         }
         for mut reader in std::mem::take(&mut self.readers) {
-            if self.read(&mut reader, stride.bytes_max) {
+            if self.read(&mut reader, bytes_max) {
                 self.readers.push(reader);
             }
         }
     }
 
-    /// One call; false when the walk is over, and then it was exact.
-    fn walk(&self, walker: &mut Walker, stride: Stride) -> bool {
+    /// One call; false when the scan is over, and then it was exact.
+    fn scan(&self, finder: &mut Finder, budget: ScanBudget) -> bool {
         let mut found = Found::default();
-        let way = Way { after: walker.reached, until: walker.until, stride };
-        let walk = self.node.walk(&walker.pattern, way, &mut found);
-        if walk.is_lost {
-            assert!(self.is_lost(&walker.pattern, walker.reached), "lost for no reason");
+        let way = ScanRange { after: finder.reached, until: finder.until, budget };
+        let scan = self.node.scan_pattern(&finder.pattern, way, &mut found);
+        if scan.is_lost {
+            assert!(self.is_lost(&finder.pattern, finder.reached), "lost for no reason");
             return false;
         }
-        for (_, subject, hole) in found.holes {
-            let (missed, after) = (hole.missed.expect("a walk knows"), hole.after.expect("a walk knows"));
-            let after = if after.epoch == hole.at.epoch { after.sequence } else { 0 };
-            assert_eq!(after + missed, hole.at.sequence);
-            let found = walker.found.entry(subject.to_string()).or_default();
-            found.extend((after + 1..=hole.at.sequence).map(|sequence| position(hole.at.epoch, sequence)));
+        for (_, subject, range) in found.missing {
+            let (missed, after) = (range.missed.expect("a scan knows"), range.after.expect("a scan knows"));
+            let after = if after.epoch == range.at.epoch { after.sequence } else { 0 };
+            assert_eq!(after + missed, range.at.sequence);
+            let found = finder.found.entry(subject.to_string()).or_default();
+            found.extend((after + 1..=range.at.sequence).map(|sequence| position(range.at.epoch, sequence)));
         }
-        let mut last = walker.reached;
+        let mut last = finder.reached;
         for message in found.messages {
-            assert!(message.arrival > last && message.arrival <= walk.reached);
+            assert!(message.arrival > last && message.arrival <= scan.reached);
             last = message.arrival;
             self.check_content(&message);
-            let at = message.at().expect("a walk finds no standard message");
-            walker.found.entry(message.subject.to_string()).or_default().push(at);
+            let at = message.at().expect("a scan finds no standard message");
+            finder.found.entry(message.subject.to_string()).or_default().push(at);
         }
-        assert!(walk.reached > walker.reached || walk.reached >= walker.until);
-        walker.reached = walk.reached;
-        if walker.reached < walker.until {
+        assert!(scan.reached > finder.reached || scan.reached >= finder.until);
+        finder.reached = scan.reached;
+        if finder.reached < finder.until {
             return true;
         }
         for (subject, name) in SUBJECTS.iter().enumerate() {
             let wanted =
-                if walker.pattern.matches(name) { self.between(subject, walker.after, walker.until) } else { vec![] };
-            let found = walker.found.remove(*name).unwrap_or_default();
-            assert_eq!(found, wanted, "{name} between {} and {}", walker.after, walker.until);
+                if finder.pattern.matches(name) { self.between(subject, finder.after, finder.until) } else { vec![] };
+            let found = finder.found.remove(*name).unwrap_or_default();
+            assert_eq!(found, wanted, "{name} between {} and {}", finder.after, finder.until);
         }
         false
     }
@@ -246,21 +246,21 @@ impl World {
     fn read(&self, reader: &mut Reader, bytes_max: usize) -> bool {
         let mut out = Vec::new();
         let read = self.node.read(reader.log, reader.reached, reader.until, &mut out, bytes_max);
-        if let Some(hole) = read.hole {
+        if let Some(range) = read.missing {
             assert!(out.is_empty());
-            let Some(after) = hole.after else {
+            let Some(after) = range.after else {
                 let totals = self.node.totals();
                 assert!(totals.arrival - totals.index_entries > reader.reached, "unknown for no reason");
                 return false;
             };
-            if after.epoch == hole.at.epoch || hole.missed != Some(0) {
-                let after = if after.epoch == hole.at.epoch { after.sequence } else { 0 };
-                assert_eq!(after + hole.missed.unwrap_or(0), hole.at.sequence);
-                let missed = after + 1..=hole.at.sequence;
-                reader.found.extend(missed.map(|sequence| position(hole.at.epoch, sequence)));
+            if after.epoch == range.at.epoch || range.missed != Some(0) {
+                let after = if after.epoch == range.at.epoch { after.sequence } else { 0 };
+                assert_eq!(after + range.missed.unwrap_or(0), range.at.sequence);
+                let missed = after + 1..=range.at.sequence;
+                reader.found.extend(missed.map(|sequence| position(range.at.epoch, sequence)));
             } else {
                 // A subject that was forgotten came back: nothing is missing between its epochs.
-                assert_eq!((hole.missed, hole.at.sequence), (Some(0), 0));
+                assert_eq!((range.missed, range.at.sequence), (Some(0), 0));
             }
         }
         for message in out {
@@ -305,12 +305,12 @@ impl World {
         assert!(is_there(before, base));
         let after = position(head.at.epoch, (head.at.sequence + 2).saturating_sub(back));
         match self.node.place(log, after, at_ms(self.ms)) {
-            Place::Served { arrival, count } => {
+            State::Served { arrival, count } => {
                 assert!(after.sequence >= base && after.sequence <= head.at.sequence);
                 assert!(is_there(arrival, after.sequence));
                 assert_eq!(count, head.at.sequence - after.sequence);
             }
-            Place::Gap { reason, missed, oldest, oldest_arrival, .. } => {
+            State::Gap { reason, missed, oldest, oldest_arrival, .. } => {
                 assert!(
                     oldest.sequence == base && is_there(oldest_arrival, base)
                         || base == 0 && oldest.epoch < head.at.epoch
@@ -327,13 +327,14 @@ impl World {
             let place = self.node.place(log, former.at, at_ms(self.ms));
             let others = self.past.iter().filter(|past| past.subject == subject && past.at.epoch != head.at.epoch);
             let last = others.clone().next_back().map_or(0, |past| past.at.epoch);
-            let missing = others.filter(|past| past.at.epoch == last && past.at.sequence > former.at.sequence).count();
+            let gone =
+                others.filter(|past| past.at.epoch == last && past.at.sequence > former.at.sequence).count() as u64;
             match place {
-                Place::Served { count, .. } => {
-                    assert_eq!((last, missing as u64, count), (former.at.epoch, 0, head.at.sequence));
+                State::Served { count, .. } => {
+                    assert_eq!((last, gone, count), (former.at.epoch, 0, head.at.sequence));
                 }
-                Place::Gap { reason: GapReason::Epoch, missed, .. } => assert_eq!(missed, None),
-                Place::Gap { missed, .. } => assert_eq!((last, missed), (former.at.epoch, Some(missing as u64 + base))),
+                State::Gap { reason: GapReason::Epoch, missed, .. } => assert_eq!(missed, None),
+                State::Gap { missed, .. } => assert_eq!((last, missed), (former.at.epoch, Some(gone + base))),
             }
         }
     }
@@ -350,8 +351,8 @@ impl World {
     }
 
     fn finish(&mut self) {
-        while !self.walkers.is_empty() || !self.readers.is_empty() {
-            self.advance(Stride { entries_max: 3, bytes_max: 700, holes_max: 2 });
+        while !self.finders.is_empty() || !self.readers.is_empty() {
+            self.advance(3, 700, 2);
         }
         for shard in 0..3 {
             self.drain(shard, usize::MAX);

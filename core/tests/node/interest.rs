@@ -98,9 +98,9 @@ impl World {
     }
 
     fn look(&mut self) {
-        let mut told = Vec::new();
-        self.node.drain(9, &mut told, usize::MAX);
-        for entry in told {
+        let mut entries = Vec::new();
+        self.node.drain(9, &mut entries, usize::MAX);
+        for entry in entries {
             let Entry::Interest { selector, has_subscribers, .. } = entry else { panic!("nobody publishes") };
             let watched = self.watched.as_ref().expect("nobody watches, nobody is told");
             assert!(pattern(&selector).overlaps(watched), "{selector} is not watched");

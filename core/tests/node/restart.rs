@@ -8,7 +8,7 @@ use godwit_core::codes::Code;
 use godwit_core::command::{Ack, GapReason, Numbered};
 use godwit_core::journal::{KeptMessage, MessageRow};
 use godwit_core::message::Kind;
-use godwit_core::node::{Found, HOLES_MAX, Node, Outcome, PastRun, Place, Progress, Stride, Way};
+use godwit_core::node::{Found, MISSING_MAX, Node, Outcome, PastRun, PositionState, Progress, ScanBudget, ScanRange};
 use godwit_core::position::{Position, ResumeToken};
 use godwit_core::settings::{JournalSettings, PatternSettings};
 use proptest::prelude::*;
@@ -99,15 +99,15 @@ fn live(book: &mut Book, node: &mut Node, number: u64, run: &Run) {
 }
 
 /// A gap as it is told: after what, at what, and how many are missing.
-type Told = (Option<Position>, Position, Option<u64>);
+type Missing = (Option<Position>, Position, Option<u64>);
 
 /// Reads a subject from a place on, as a subscriber does; the messages it is sent, and the gaps it is told.
-fn follow(node: &Node, subject: &str, after: Position) -> (Vec<Position>, Vec<Told>) {
+fn follow(node: &Node, subject: &str, after: Position) -> (Vec<Position>, Vec<Missing>) {
     let log = node.find(subject).unwrap();
     let (mut got, mut gaps) = (Vec::new(), Vec::new());
     let mut from = match node.place(log, after, at_ms(1)) {
-        Place::Served { arrival, .. } => arrival,
-        Place::Gap { missed, oldest, oldest_arrival, .. } => {
+        PositionState::Served { arrival, .. } => arrival,
+        PositionState::Gap { missed, oldest, oldest_arrival, .. } => {
             gaps.push((Some(after), oldest, missed));
             oldest_arrival
         }
@@ -116,10 +116,10 @@ fn follow(node: &Node, subject: &str, after: Position) -> (Vec<Position>, Vec<To
         let mut messages = Vec::new();
         let read = node.read(log, from, node.arrival(), &mut messages, 200);
         got.extend(messages.iter().map(|message| message.at().unwrap()));
-        if let Some(hole) = read.hole {
-            assert!(messages.is_empty(), "a hole is told alone");
-            assert_eq!(hole.reason, GapReason::Epoch);
-            gaps.push((hole.after, hole.at, hole.missed));
+        if let Some(range) = read.missing {
+            assert!(messages.is_empty(), "a missing range is reported without messages");
+            assert_eq!(range.reason, GapReason::Epoch);
+            gaps.push((range.after, range.at, range.missed));
         }
         from = read.reached;
         if read.is_done {
@@ -157,7 +157,7 @@ fn check_subject(book: &Book, node: &Node, subject: u8) {
     }
     for (_, at) in book.unkept.iter().filter(|(of, _)| *of == subject) {
         let place = node.place(log, *at, at_ms(1));
-        assert!(matches!(place, Place::Gap { reason: GapReason::Epoch, missed: None, .. }), "{at}: {place:?}");
+        assert!(matches!(place, PositionState::Gap { reason: GapReason::Epoch, missed: None, .. }), "{at}: {place:?}");
     }
 }
 
@@ -171,13 +171,13 @@ fn check_resume_tokens(book: &Book, node: &Node) {
         let mut from = node.place_resume_token(*resume_token, &every).unwrap();
         let mut found = Found::default();
         while from < node.arrival() {
-            let stride = Stride { entries_max: 7, bytes_max: 300, holes_max: HOLES_MAX };
-            let walk = node.walk(&every, Way { after: from, until: node.arrival(), stride }, &mut found);
-            assert!(!walk.is_lost && walk.reached > from);
-            from = walk.reached;
+            let budget = ScanBudget { entries_max: 7, bytes_max: 300, missing_max: MISSING_MAX };
+            let scan = node.scan_pattern(&every, ScanRange { after: from, until: node.arrival(), budget }, &mut found);
+            assert!(!scan.is_lost && scan.reached > from);
+            from = scan.reached;
         }
-        let Found { messages: got, holes } = found;
-        let missed: u64 = holes.iter().map(|(_, _, hole)| hole.missed.unwrap()).sum();
+        let Found { messages: got, missing } = found;
+        let missed: u64 = missing.iter().map(|(_, _, range)| range.missed.unwrap()).sum();
         let total: usize = book.kept.values().map(Vec::len).sum();
         assert_eq!(got.len() as u64 + missed, (total - sent) as u64, "after {resume_token}");
         assert!(got.is_sorted_by_key(|message| message.arrival));
@@ -241,20 +241,20 @@ fn what_a_run_lost_behind_its_last_message_cannot_be_known() {
     });
     node.begin_restore(book.runs.clone());
     let lost = book.rows[2].arrival; // after this the first subject has one more, the second none
-    node.restore_hole(1, lost + 1);
+    node.restore_missing(1, lost + 1);
     book.rows[..3].iter().for_each(|row| node.restore(row.clone(), at_ms(0)));
     let mut later = book.rows[3].clone();
     (later.sequence, later.arrival) = (4, lost + 2);
     node.restore(later, at_ms(0));
     node.finish_restore(at_ms(0));
-    let told = |subject: usize, at| follow(&node, SUBJECTS[subject], at);
-    assert_eq!(told(1, position(100, 0)).0, [position(100, 1)]);
+    let followed = |subject: usize, at| follow(&node, SUBJECTS[subject], at);
+    assert_eq!(followed(1, position(100, 0)).0, [position(100, 1)]);
     let torn = (Some(position(100, 1)), position(200, 0), None);
-    assert_eq!(told(1, position(100, 0)).1, [torn]);
-    assert_eq!(told(1, position(100, 1)), (vec![], vec![torn]));
-    assert_eq!(told(1, position(200, 0)), (vec![], vec![]));
+    assert_eq!(followed(1, position(100, 0)).1, [torn]);
+    assert_eq!(followed(1, position(100, 1)), (vec![], vec![torn]));
+    assert_eq!(followed(1, position(200, 0)), (vec![], vec![]));
     // Its sequence tells what the first lost.
-    let (got, gaps) = told(0, position(100, 4));
+    let (got, gaps) = followed(0, position(100, 4));
     assert_eq!((got, gaps), (vec![], vec![(Some(position(100, 4)), position(200, 0), Some(0))]));
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum Step {
     },
     Sweep,
     /// Begin to read everything of a pattern after a share of the feed.
-    Walk {
+    Scan {
         pattern: usize,
         share: f64,
     },
@@ -66,7 +66,7 @@ pub(crate) fn any_step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8, 0..6_usize).prop_map(|(shard, max)| Step::Drain { shard, max }),
         2 => prop_oneof![1..500_u64, 4_000..15_000_u64].prop_map(|ms| Step::Pass { ms }),
         2 => Just(Step::Sweep),
-        2 => (0..PATTERNS.len(), 0.0..=1.0_f64).prop_map(|(pattern, share)| Step::Walk { pattern, share }),
+        2 => (0..PATTERNS.len(), 0.0..=1.0_f64).prop_map(|(pattern, share)| Step::Scan { pattern, share }),
         2 => (subject.clone(), 0.0..=1.0_f64).prop_map(|(subject, share)| Step::Read { subject, share }),
         4 => (1..8_usize, 1..1_200_usize)
             .prop_map(|(entries_max, bytes_max)| Step::Advance { entries_max, bytes_max }),

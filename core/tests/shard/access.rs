@@ -144,7 +144,7 @@ fn only_listed_addresses_publish_and_a_trusted_proxy_says_which_it_is() {
     assert!(world.shard(0).trusts(proxy) && !world.shard(0).trusts(near));
     let publish = u64::from(Code::PublishForbidden.number());
     let watch = u64::from(Code::WatchForbidden.number());
-    for (address, told, expected) in [
+    for (address, proxied, expected) in [
         (near, None, vec![0, 0, 0]),
         (far, None, vec![0, publish, watch]),
         (proxy, None, vec![0, publish, watch]),
@@ -152,11 +152,11 @@ fn only_listed_addresses_publish_and_a_trusted_proxy_says_which_it_is() {
         (near, Some(far), vec![0, publish, watch]),
     ] {
         let place = world.accept_from(0, address, 0);
-        if let Some(told) = told {
-            world.set_peer(place, told);
+        if let Some(proxied) = proxied {
+            world.set_peer(place, proxied);
         }
         world.upgrade(place, "json");
-        assert_eq!(try_all(&mut world, place), expected, "{address} {told:?}");
+        assert_eq!(try_all(&mut world, place), expected, "{address} {proxied:?}");
     }
 }
 

@@ -314,11 +314,11 @@ fn who_has_a_part_of_an_open_window_is_sent_the_rest_of_it_alone() {
     publish(&mut world, 3);
     world.advance(500);
     world.turn_all();
-    let told = |heard: &[Value]| heard.iter().map(|m| (m["at"].clone(), m["conflated"].clone())).collect::<Vec<_>>();
+    let merged = |heard: &[Value]| heard.iter().map(|m| (m["at"].clone(), m["conflated"].clone())).collect::<Vec<_>>();
     for reader in [first, second] {
-        assert_eq!(told(&world.heard(reader)), [(json!("7.3"), json!(2))]);
+        assert_eq!(merged(&world.heard(reader)), [(json!("7.3"), json!(2))]);
     }
-    assert_eq!(told(&world.heard(third)), [(json!("7.3"), Value::Null)], "what its snapshot held is not sent again");
+    assert_eq!(merged(&world.heard(third)), [(json!("7.3"), Value::Null)], "what its snapshot held is not sent again");
 }
 
 #[test]

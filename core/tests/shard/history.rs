@@ -154,7 +154,7 @@ fn a_row_that_is_damaged_is_told_and_never_silent() {
 }
 
 #[test]
-fn retention_that_overtakes_the_reader_is_told() {
+fn retention_that_overtakes_the_reader_gives_a_gap() {
     let (mut world, mut past, _) = aged(5, 40);
     let place = world.connect(0);
     world.ask(place, r#"{"id":1,"subscribe":"/a","after":"7.0","on_gap":"oldest"}"#);
@@ -171,7 +171,7 @@ fn retention_that_overtakes_the_reader_is_told() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_read_leaves_what_memory_would_have_told() {
+fn without_a_readable_journal_memory_decides() {
     let (mut world, mut past, _) = aged(5, 40);
     past.has_failed = true;
     let command = json!({"id": 1, "subscribe": "/a", "after": "7.3", "on_gap": "oldest"});

@@ -83,7 +83,7 @@ proptest! {
 
     /// Whatever was cut wherever, a stream that is resumed by its last id leaves nothing out.
     #[test]
-    fn a_stream_resumed_by_its_last_id_has_no_hole(seed in 1u64..u64::MAX, which in 0usize..4, is_pending in any::<bool>()) {
+    fn a_stream_resumed_by_its_last_id_loses_nothing(seed in 1u64..u64::MAX, which in 0usize..4, is_pending in any::<bool>()) {
         let target = [
             "/v1/stream?subject=/a",
             "/v1/stream?subject=/a&subject=/b&subject=/c/d",

@@ -124,9 +124,9 @@ fn a_pattern_is_told_of_its_places_in_subjects_that_are_not_there() {
         );
         heard.sort_by_key(|one| one["gap"].to_string());
         let gaps: Vec<_> = heard.iter().filter(|one| one["gap"].is_string()).collect();
-        let told = |gap: &Value| [&gap["gap"], &gap["after"], &gap["at"], &gap["reason"]].map(Value::clone);
+        let fields = |gap: &Value| [&gap["gap"], &gap["after"], &gap["at"], &gap["reason"]].map(Value::clone);
         assert_eq!(
-            gaps.iter().map(|gap| told(gap)).collect::<Vec<_>>(),
+            gaps.iter().map(|gap| fields(gap)).collect::<Vec<_>>(),
             [
                 [json!("/a/gone"), json!("6.12"), json!("7.0"), json!("epoch")],
                 [json!("/a/later"), json!("7.3"), json!("7.0"), json!("ahead")],
@@ -180,7 +180,7 @@ fn conflation_merges_a_window_and_counts() {
 }
 
 #[test]
-fn a_slow_consumer_gets_a_gap_not_a_hole() {
+fn a_slow_consumer_gets_a_gap_not_a_loss() {
     both(|is_pending| {
         let mut settings = open_settings();
         settings.limits.log_messages_max = 4;
@@ -354,5 +354,5 @@ fn a_number_is_announced_again_when_the_socket_did_not_take_what_announced_it() 
     world.turn(0);
     world.settle();
     let heard = world.heard(reader);
-    assert!(heard.iter().any(|told| told["message"] == "/b" && told["at"] == "7.1"), "{heard:?}");
+    assert!(heard.iter().any(|push| push["message"] == "/b" && push["at"] == "7.1"), "{heard:?}");
 }

@@ -221,12 +221,12 @@ impl Life {
             let client = &self.clients[index];
             assert!(client.is_subscribed);
             if client.conflate_ms == 0 {
-                let (told, before) = client.standard;
+                let (counted, before) = client.standard;
                 // Who came back may also be sent some from before, as long as the window has them.
                 let expected = self.count_standard(index) - before;
                 let is_loose = client.has_resumed || client.asked_history;
-                let is_exact = told == expected || is_loose && told >= expected;
-                assert!(is_exact, "{}: of {expected} standard messages {told} accounted for", client.selector);
+                let is_exact = counted == expected || is_loose && counted >= expected;
+                assert!(is_exact, "{}: of {expected} standard messages {counted} accounted for", client.selector);
             }
             for (subject, head) in &self.ledger.heads {
                 let stand = client.stands.get(subject);

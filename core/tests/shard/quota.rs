@@ -332,9 +332,9 @@ fn what_a_trusted_proxy_says_is_who_is_counted_and_the_proxy_itself_is_not() {
         said(world, place)[9..12].to_owned()
     };
     assert_eq!(["192.0.2.1", "192.0.2.2", "192.0.2.1"].map(|client| ask(&mut world, client)), ["200", "200", "429"]);
-    let told = world.accept_from(0, proxy, 0);
-    world.set_peer(told, from(2));
-    world.bytes(told, &get("/"));
+    let proxied = world.accept_from(0, proxy, 0);
+    world.set_peer(proxied, from(2));
+    world.bytes(proxied, &get("/"));
     world.turn(0);
-    assert!(said(&mut world, told).starts_with("HTTP/1.1 429"));
+    assert!(said(&mut world, proxied).starts_with("HTTP/1.1 429"));
 }

@@ -47,7 +47,7 @@ fn ask(world: &mut World, wire: &str, command: &Value) -> Vec<Value> {
     world.heard(place)
 }
 
-fn told<'a>(heard: &'a [Value], what: &str) -> Vec<(&'a Value, &'a Value)> {
+fn pushes<'a>(heard: &'a [Value], what: &str) -> Vec<(&'a Value, &'a Value)> {
     heard.iter().filter(|v| v.get(what).is_some()).map(|v| (&v["at"], &v["after"])).collect()
 }
 
@@ -56,9 +56,9 @@ fn a_pattern_that_goes_over_the_end_of_a_run_has_the_right_positions_on_either_w
     for wire in ["json", "binary"] {
         let mut world = restarted();
         let heard = ask(&mut world, wire, &json!({"id": 1, "subscribe": "/**", "since": format!("{RUN:x}.4.0")}));
-        let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
+        let ats: Vec<&Value> = pushes(&heard, "message").into_iter().map(|(at, _)| at).collect();
         assert_eq!(ats, ["7.4", "7.5", "8.1"], "{wire}: {heard:?}");
-        assert_eq!(told(&heard, "message").last().unwrap().1, "7.5", "it says what it follows");
+        assert_eq!(pushes(&heard, "message").last().unwrap().1, "7.5", "it says what it follows");
     }
 }
 
@@ -84,10 +84,10 @@ fn a_resume_token_from_before_a_restart_tells_of_the_part_that_no_journal_keeps(
             (gaps.len(), &gap["gap"], &gap["reason"], &gap["missed"]),
             (1, &json!("/b/**"), &json!("epoch"), &json!(null))
         );
-        let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
+        let ats: Vec<&Value> = pushes(&heard, "message").into_iter().map(|(at, _)| at).collect();
         assert_eq!(ats, ["7.4", "7.5", "8.1"], "the token is good for the rest: {heard:?}");
         let heard = ask(&mut world, wire, &since(RUN, "/a/*"));
-        assert!(told(&heard, "gap").is_empty(), "no subject is in both: {heard:?}");
+        assert!(pushes(&heard, "gap").is_empty(), "no subject is in both: {heard:?}");
         for selector in ["/b/*", "/b/**", "/b/c"] {
             let publisher = world.connect(0);
             world.ask(publisher, r#"{"publish":"/b/c","content":1}"#);
@@ -98,11 +98,11 @@ fn a_resume_token_from_before_a_restart_tells_of_the_part_that_no_journal_keeps(
                 (&gap["gap"], &gap["reason"], &gap["missed"]),
                 (&json!(selector), &json!("epoch"), &json!(null))
             );
-            assert!(!told(&heard, "message").is_empty(), "what was published since follows: {heard:?}");
+            assert!(!pushes(&heard, "message").is_empty(), "what was published since follows: {heard:?}");
         }
         let run = world.node.lock().unwrap().run();
         let heard = ask(&mut world, wire, &since(run, "/**"));
-        assert!(told(&heard, "gap").is_empty(), "the same run has lost nothing: {heard:?}");
+        assert!(pushes(&heard, "gap").is_empty(), "the same run has lost nothing: {heard:?}");
     }
 }
 
@@ -112,20 +112,20 @@ fn who_saw_more_than_the_journal_is_told_and_sent_nothing_twice() {
         let mut world = restarted();
         let place = json!({"id": 1, "subscribe": "/a", "after": "7.9", "on_gap": on_gap});
         let heard = ask(&mut world, "json", &place);
-        assert_eq!(told(&heard, "gap"), [(&json!("8.0"), &json!("7.9"))], "{heard:?}");
-        assert_eq!(told(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{heard:?}");
+        assert_eq!(pushes(&heard, "gap"), [(&json!("8.0"), &json!("7.9"))], "{heard:?}");
+        assert_eq!(pushes(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{heard:?}");
     }
 }
 
 #[test]
-fn beside_a_resume_token_that_is_served_a_place_beyond_the_journal_is_told() {
+fn a_resume_token_is_served_and_a_position_beyond_the_journal_gets_a_gap() {
     for on_gap in ["snapshot", "oldest"] {
         let mut world = restarted();
         let since = format!("{RUN:x}.4.0");
         let place = json!({"id": 1, "subscribe": "/**", "since": since, "after": {"/a": "7.9"}, "on_gap": on_gap});
         let heard = ask(&mut world, "json", &place);
-        assert_eq!(told(&heard, "gap"), [(&json!("8.0"), &json!("7.9"))], "{heard:?}");
-        assert_eq!(told(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{heard:?}");
+        assert_eq!(pushes(&heard, "gap"), [(&json!("8.0"), &json!("7.9"))], "{heard:?}");
+        assert_eq!(pushes(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{heard:?}");
     }
 }
 
@@ -171,7 +171,7 @@ fn pages_and_places_go_on_over_any_number_of_runs_that_are_kept() {
     assert_eq!(read, all);
     for (index, at) in all.iter().enumerate() {
         let heard = ask(&mut world, "json", &json!({"id": 1, "subscribe": "/a", "after": at}));
-        let ats: Vec<&Value> = told(&heard, "message").into_iter().map(|(at, _)| at).collect();
+        let ats: Vec<&Value> = pushes(&heard, "message").into_iter().map(|(at, _)| at).collect();
         assert_eq!(ats, all[index + 1..].iter().collect::<Vec<_>>(), "after {at}");
     }
 }
@@ -239,7 +239,7 @@ fn a_token_from_more_epochs_ago_than_can_be_told_is_a_gap() {
     for (n, is_gap) in [(20, true), (30, false)] {
         let since = format!("{:x}.{}.0", RUN + n, 3 * n + 2);
         let heard = ask(&mut world, "json", &json!({"id": 1, "subscribe": "/**", "since": since}));
-        assert_eq!(!told(&heard, "gap").is_empty(), is_gap, "{n}");
+        assert_eq!(!pushes(&heard, "gap").is_empty(), is_gap, "{n}");
         let orders: Vec<_> = heard.iter().filter_map(|value| value["order"].as_array()).collect();
         assert_eq!(orders.is_empty(), is_gap, "{n}");
         assert!(orders.iter().all(|order| order.len() <= 64), "{n}");
@@ -252,12 +252,12 @@ fn a_token_of_a_run_that_lost_messages_is_followed_by_the_next_run() {
         let mut world = restarted();
         let resume = json!({"id": 1, "subscribe": "/**", "since": format!("{RUN:x}.9.0")});
         let heard = ask(&mut world, wire, &resume);
-        assert_eq!(told(&heard, "gap"), [(&Value::Null, &Value::Null)], "{heard:?}");
-        assert_eq!(told(&heard, "message"), [(&json!("8.1"), &json!("7.5"))], "{heard:?}");
+        assert_eq!(pushes(&heard, "gap"), [(&Value::Null, &Value::Null)], "{heard:?}");
+        assert_eq!(pushes(&heard, "message"), [(&json!("8.1"), &json!("7.5"))], "{heard:?}");
         assert!(heard.iter().all(|value| value.get("snapshot").is_none()), "{heard:?}");
         let one = ask(&mut world, wire, &json!({"id": 1, "subscribe": "/a", "since": format!("{RUN:x}.9.0")}));
-        assert_eq!(told(&one, "gap"), [(&json!("8.0"), &Value::Null)], "{one:?}");
-        assert_eq!(told(&one, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{one:?}");
+        assert_eq!(pushes(&one, "gap"), [(&json!("8.0"), &Value::Null)], "{one:?}");
+        assert_eq!(pushes(&one, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.1"], "{one:?}");
     }
 }
 
@@ -268,8 +268,8 @@ fn a_conflated_subscription_gets_the_newest_after_a_crash() {
     world.ask(publisher, r#"{"id":1,"publish":"/a","content":{"n":2}}"#);
     let place = json!({"id": 1, "subscribe": "/a", "after": "7.9", "conflate_ms": 100});
     let heard = ask(&mut world, "json", &place);
-    assert_eq!(told(&heard, "gap"), [(&json!("8.2"), &json!("7.9"))], "{heard:?}");
-    assert_eq!(told(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.2"], "{heard:?}");
+    assert_eq!(pushes(&heard, "gap"), [(&json!("8.2"), &json!("7.9"))], "{heard:?}");
+    assert_eq!(pushes(&heard, "message").into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["8.2"], "{heard:?}");
 }
 
 #[test]
@@ -278,8 +278,8 @@ fn a_change_of_epoch_that_lost_nothing_sends_no_gap() {
         let mut world = restarted();
         let after = if selector == "/a" { json!("7.5") } else { json!({"/a": "7.5"}) };
         let heard = ask(&mut world, "json", &json!({"id": 1, "subscribe": selector, "after": after}));
-        assert!(told(&heard, "gap").is_empty(), "{heard:?}");
-        assert_eq!(told(&heard, "message"), [(&json!("8.1"), &json!("7.5"))], "{heard:?}");
+        assert!(pushes(&heard, "gap").is_empty(), "{heard:?}");
+        assert_eq!(pushes(&heard, "message"), [(&json!("8.1"), &json!("7.5"))], "{heard:?}");
     }
 }
 
@@ -310,7 +310,7 @@ fn a_position_of_a_run_that_a_restored_copy_does_not_have_is_a_gap() {
         world.turn(0);
         past.serve(&mut world);
         let heard = world.heard(place);
-        let gaps = told(&heard, "gap");
+        let gaps = pushes(&heard, "gap");
         if is_known {
             assert!(gaps.is_empty(), "{after}: {heard:?}");
         } else {
@@ -318,7 +318,7 @@ fn a_position_of_a_run_that_a_restored_copy_does_not_have_is_a_gap() {
             let missed: Vec<&Value> = heard.iter().filter_map(|value| value.get("missed")).collect();
             assert_eq!(missed, [&Value::Null], "{after}");
         }
-        assert_eq!(told(&heard, "message").last().map(|(at, _)| *at), Some(&json!("1000.1")), "{after}: {heard:?}");
+        assert_eq!(pushes(&heard, "message").last().map(|(at, _)| *at), Some(&json!("1000.1")), "{after}: {heard:?}");
     }
 }
 
@@ -358,9 +358,9 @@ fn a_socket_that_fills_up_where_an_epoch_begins_does_not_hide_what_that_follows(
             heard.extend(world.heard(place));
             world.give_room(place, room);
         }
-        assert!(told(&heard, "gap").is_empty(), "{room}: {heard:?}");
+        assert!(pushes(&heard, "gap").is_empty(), "{room}: {heard:?}");
         let begun: Vec<_> =
-            told(&heard, "message").into_iter().filter(|(at, _)| at.as_str().unwrap().ends_with(".1")).collect();
+            pushes(&heard, "message").into_iter().filter(|(at, _)| at.as_str().unwrap().ends_with(".1")).collect();
         assert_eq!(begun, [(&json!("8.1"), &json!("7.6")), (&json!("9.1"), &json!("8.6"))], "{room}: {heard:?}");
     }
 }

@@ -287,8 +287,9 @@ fn a_gap_that_is_told_beside_a_resume_token_stands_in_the_row() {
     life.world.turn_all();
     life.readers.iter().for_each(|reader| life.world.gone(reader.place));
     let rows = deliveries(life.world.take_rows(0));
-    let told: Vec<_> = rows.iter().filter(|row| !row.is_confirmed).map(|row| (row.gaps, row.gap_count)).collect();
-    assert_eq!(told, [(1, None)], "it had seen more of /a than the journal: {rows:?}");
+    let unconfirmed: Vec<_> =
+        rows.iter().filter(|row| !row.is_confirmed).map(|row| (row.gaps, row.gap_count)).collect();
+    assert_eq!(unconfirmed, [(1, None)], "it had seen more of /a than the journal: {rows:?}");
 }
 
 #[test]

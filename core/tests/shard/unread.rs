@@ -42,7 +42,7 @@ fn begin(newest: Option<Position>, lost: Option<(u64, u64)>) -> (World, Past) {
     {
         let mut node = world.node.lock().unwrap();
         node.begin_restore(vec![run(0, 1, 3), run(1, 4, 4), run(2, 5, 7)]);
-        lost.into_iter().for_each(|(run, arrival)| node.restore_hole(RUN + run, arrival));
+        lost.into_iter().for_each(|(run, arrival)| node.restore_missing(RUN + run, arrival));
         node.restore_part();
         node.restore_snapshot(rows()[2].clone(), newest, world.now);
         node.finish_restore(world.now);
@@ -71,15 +71,15 @@ fn subscribe(world: &mut World, past: &mut Past, command: &Value) -> Vec<String>
 fn an_empty_place_of_any_run_is_followed_by_all_that_came_after_it() {
     for newest in [Some(at(9, 2)), None] {
         let (mut world, mut past) = begin(newest, None);
-        let mut told = |after| resume(&mut world, &mut past, "/a", after);
+        let mut resumed = |after| resume(&mut world, &mut past, "/a", after);
         let last = ["9.1", "9.2"];
-        assert_eq!(told("7.0"), ["7.1", "7.2", "9.1", "9.2"], "{newest:?}");
+        assert_eq!(resumed("7.0"), ["7.1", "7.2", "9.1", "9.2"], "{newest:?}");
         for after in ["7.2", "8.0", "9.0"] {
-            assert_eq!(told(after), last, "{after} {newest:?}");
+            assert_eq!(resumed(after), last, "{after} {newest:?}");
         }
-        assert_eq!(told("9.1"), last[1..], "{newest:?}");
-        assert_eq!(told("9.2"), [""; 0], "{newest:?}");
-        assert_eq!(told("10.0"), [""; 0], "{newest:?}");
+        assert_eq!(resumed("9.1"), last[1..], "{newest:?}");
+        assert_eq!(resumed("9.2"), [""; 0], "{newest:?}");
+        assert_eq!(resumed("10.0"), [""; 0], "{newest:?}");
     }
 }
 
@@ -94,10 +94,10 @@ fn who_is_known_to_the_journal_alone_has_missed_nothing_where_it_has_nothing() {
 #[test]
 fn where_a_run_lost_messages_nobody_is_told_that_none_is_missing() {
     let (mut world, mut past) = begin(Some(at(9, 2)), Some((2, 9)));
-    let mut told = |after| resume(&mut world, &mut past, "/a", after);
-    assert_eq!(told("9.2"), ["10.0 missed null"]);
-    assert_eq!(told("9.1").last().unwrap(), "10.0 missed null");
-    assert_eq!(told("7.0").last().unwrap(), "10.0 missed null");
+    let mut resumed = |after| resume(&mut world, &mut past, "/a", after);
+    assert_eq!(resumed("9.2"), ["10.0 missed null"]);
+    assert_eq!(resumed("9.1").last().unwrap(), "10.0 missed null");
+    assert_eq!(resumed("7.0").last().unwrap(), "10.0 missed null");
     assert_eq!(resume(&mut world, &mut past, "/never", "9.0"), ["10.0 missed null"]);
     assert_eq!(resume(&mut world, &mut past, "/never", "10.0"), [""; 0]);
 }
@@ -115,14 +115,18 @@ fn the_last_messages_are_those_of_any_run() {
         publish(&mut world, "/a");
         past.run = RUN + 3;
         for (last, from) in [(2, 3), (3, 2), (4, 1), (5, 0), (100, 0)] {
-            let told = subscribe(&mut world, &mut past, &json!({"id": 1, "subscribe": "/a", "last": last}));
-            assert_eq!(told, all[from..], "{last}, {newest:?}");
+            let resumed = subscribe(&mut world, &mut past, &json!({"id": 1, "subscribe": "/a", "last": last}));
+            assert_eq!(resumed, all[from..], "{last}, {newest:?}");
         }
         publish(&mut world, "/b");
         past.asked = 0;
         for asked in [1, 1] {
-            let told = subscribe(&mut world, &mut past, &json!({"id": 1, "subscribe": "/b", "last": 5}));
-            assert_eq!((told, past.asked), (vec!["10.1".to_owned()], asked), "that there is no more is asked for once");
+            let resumed = subscribe(&mut world, &mut past, &json!({"id": 1, "subscribe": "/b", "last": 5}));
+            assert_eq!(
+                (resumed, past.asked),
+                (vec!["10.1".to_owned()], asked),
+                "that there is no more is asked for once"
+            );
         }
     }
 }

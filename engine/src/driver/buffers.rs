@@ -1,5 +1,5 @@
 //! The memory of a driver's receive buffers, shared by all its sockets, so that an idle connection holds none.
-//! A buffer is in one of three hands: the driver's (or the kernel's), lent by number, or lent out whole as a `Lent`.
+//! A buffer is in one of three hands: the driver's (or the kernel's), lent by number, or lent out whole as a `ReceiveBuffer`.
 
 use super::{Buffer, pages::Pages};
 use std::io;
@@ -15,13 +15,13 @@ pub(super) const RECEIVES_FEW: usize = 64;
 
 /// A received buffer that borrows nothing: the driver can be used while its bytes are looked at. Given back by `take_back`;
 /// one that is dropped instead is lost to the driver.
-pub struct Lent {
+pub struct ReceiveBuffer {
     bytes: NonNull<[u8]>,
     buffer: u16,
     _pages: Rc<Pages>,
 }
 
-impl Deref for Lent {
+impl Deref for ReceiveBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -30,7 +30,7 @@ impl Deref for Lent {
     }
 }
 
-impl DerefMut for Lent {
+impl DerefMut for ReceiveBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed mutably.
         unsafe { self.bytes.as_mut() }
@@ -112,16 +112,16 @@ impl ReceiveMemory {
         unsafe { self.range(buffer.0, usize::from(self.lengths[at])).as_mut() }
     }
 
-    pub(super) fn lend_out(&mut self, buffer: Buffer) -> Lent {
+    pub(super) fn lend_out(&mut self, buffer: Buffer) -> ReceiveBuffer {
         let at = usize::from(buffer.0);
         assert!(self.hands[at] == Hand::Number, "a buffer that is not lent");
         self.hands[at] = Hand::Whole;
         let bytes = self.range(buffer.0, usize::from(self.lengths[at]));
-        Lent { bytes, buffer: buffer.0, _pages: Rc::clone(&self.pages) }
+        ReceiveBuffer { bytes, buffer: buffer.0, _pages: Rc::clone(&self.pages) }
     }
 
-    /// A `Lent` comes back; it is lent by number again until it is released.
-    pub(super) fn take_back(&mut self, lent: Lent) -> Buffer {
+    /// A `ReceiveBuffer` comes back; it is lent by number again until it is released.
+    pub(super) fn take_back(&mut self, lent: ReceiveBuffer) -> Buffer {
         self.hands[usize::from(lent.buffer)] = Hand::Number;
         Buffer(lent.buffer)
     }

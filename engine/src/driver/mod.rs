@@ -1,4 +1,4 @@
-//! The one seam to the kernel: sockets in a dense table, their bytes in and out, and the bell that wakes a shard.
+//! The only interface to the kernel: sockets in a dense table, their bytes in and out, and the source that wakes a shard.
 //! Two drivers pass the same tests: io_uring (`uring.rs`) and readiness (`readiness.rs`, epoll or kqueue through mio).
 //! A driver knows nothing of frames, sessions or subjects, and belongs to one thread. What it lends and borrows is given
 //! back within one turn: received bytes until `release`, bytes to send until `flush`.
@@ -20,8 +20,6 @@ mod uring;
 #[cfg(target_os = "linux")]
 mod uring_accept;
 #[cfg(target_os = "linux")]
-mod uring_bell;
-#[cfg(target_os = "linux")]
 mod uring_buffers;
 #[cfg(target_os = "linux")]
 mod uring_completions;
@@ -29,9 +27,11 @@ mod uring_completions;
 mod uring_ring;
 #[cfg(target_os = "linux")]
 mod uring_slot;
+#[cfg(target_os = "linux")]
+mod uring_wake;
 mod waker;
 
-pub use buffers::Lent;
+pub use buffers::ReceiveBuffer;
 pub use descriptors::{descriptor_limit, raise_descriptor_limit};
 pub use listen::{ListenOptions, bind, bind_shards};
 pub use open::{DriverOptions, Opened, Preference, open};
@@ -135,9 +135,9 @@ pub trait Driver {
     fn bytes(&mut self, buffer: Buffer) -> &mut [u8];
 
     /// Lends a buffer so that it borrows nothing of the driver; `take_back` releases it.
-    fn lend(&mut self, buffer: Buffer) -> Lent;
+    fn lend(&mut self, buffer: Buffer) -> ReceiveBuffer;
 
-    fn take_back(&mut self, lent: Lent);
+    fn take_back(&mut self, lent: ReceiveBuffer);
 
     /// Gives a lent buffer back.
     fn release(&mut self, buffer: Buffer);
@@ -190,7 +190,7 @@ pub trait Driver {
     /// Gives back memory that a rush of receives has touched, when there were few since the last call. Between turns only.
     fn rest(&mut self);
 
-    /// A bell any thread may ring to end the wait of a turn.
+    /// Any thread may use it to end the wait of a turn.
     fn waker(&self) -> Waker;
 
     fn counters(&self) -> Counters;

@@ -4,8 +4,8 @@
 
 use super::buffers::{RECEIVES_FEW, ReceiveMemory};
 use super::slots::Slots;
-use super::waker::Bell;
-use super::{Buffer, Counters, Driver, DriverOptions, Event, Lent, Listener, Sending, Sent, Socket, Waker};
+use super::waker::WakeSource;
+use super::{Buffer, Counters, Driver, DriverOptions, Event, Listener, ReceiveBuffer, Sending, Sent, Socket, Waker};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Poll, Token};
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
-pub(super) const BELL: Token = Token(usize::MAX);
+pub(super) const WAKE: Token = Token(usize::MAX);
 /// Tokens from here on are listeners; below, 24 bits of generation and 32 of slot.
 pub(super) const LISTENERS: usize = 1 << 60;
 /// Events taken from the kernel in one turn.
@@ -73,10 +73,10 @@ pub(super) struct Readiness {
     pub(super) counters: Counters,
 }
 
-struct MioBell(mio::Waker);
+struct MioWakeSource(mio::Waker);
 
-impl Bell for MioBell {
-    fn ring(&self) -> io::Result<()> {
+impl WakeSource for MioWakeSource {
+    fn signal(&self) -> io::Result<()> {
         self.0.wake()
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn spare() -> Option<File> {
 impl Readiness {
     pub(super) fn open(options: &DriverOptions) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let bell = MioBell(mio::Waker::new(poll.registry(), BELL)?);
+        let wake_source = MioWakeSource(mio::Waker::new(poll.registry(), WAKE)?);
         let memory = ReceiveMemory::new(options.buffers_max.max(1))?;
         Ok(Self {
             poll,
@@ -103,7 +103,7 @@ impl Readiness {
             free: (0..memory.count()).rev().collect(),
             memory,
             spare: spare(),
-            waker: Waker::new(Box::new(bell)),
+            waker: Waker::new(Box::new(wake_source)),
             counters: Counters::default(),
         })
     }
@@ -218,11 +218,11 @@ impl Driver for Readiness {
         self.memory.received(buffer)
     }
 
-    fn lend(&mut self, buffer: Buffer) -> Lent {
+    fn lend(&mut self, buffer: Buffer) -> ReceiveBuffer {
         self.memory.lend_out(buffer)
     }
 
-    fn take_back(&mut self, lent: Lent) {
+    fn take_back(&mut self, lent: ReceiveBuffer) {
         let buffer = self.memory.take_back(lent);
         self.release(buffer);
     }

@@ -3,7 +3,7 @@
 
 use super::descriptors::first_kept_descriptor;
 use super::readiness::{
-    ACCEPT_REST, BELL, CONNECTING, ENDED, GONE, LISTED, LISTENERS, PAUSED, READABLE, Readiness, WANTING, list, spare,
+    ACCEPT_REST, CONNECTING, ENDED, GONE, LISTED, LISTENERS, PAUSED, READABLE, Readiness, WAKE, WANTING, list, spare,
 };
 use super::{Event, Listener};
 use mio::Interest;
@@ -73,7 +73,7 @@ impl Readiness {
     pub(super) fn harvest(&mut self, events: &mut Vec<Event>) {
         for event in &self.harvest {
             let token = event.token();
-            if token == BELL {
+            if token == WAKE {
                 continue;
             }
             if token.0 >= LISTENERS {

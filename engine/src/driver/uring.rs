@@ -6,13 +6,14 @@
 use super::buffers::RECEIVES_FEW;
 use super::slots::Slots;
 use super::uring_accept::{self, ACCEPTS, Listening};
-use super::uring_bell;
 use super::uring_buffers::ProvidedBuffers;
 use super::uring_completions::outcome;
 use super::uring_ring::{Operation, Ring};
 use super::uring_slot::{CLOSING, CONNECTING, GONE, LIVE, PAUSED, RECEIVING, Slot, TO_ARM, WANTING};
+use super::uring_wake;
 use super::{
-    Buffer, Counters, Driver, DriverOptions, Event, Lent, Listener, Sending, Sent, Socket, Waker, descriptor_limit,
+    Buffer, Counters, Driver, DriverOptions, Event, Listener, ReceiveBuffer, Sending, Sent, Socket, Waker,
+    descriptor_limit,
 };
 use io_uring::opcode;
 use io_uring::types::Fixed;
@@ -50,7 +51,7 @@ pub(super) struct Uring {
     answered: usize,
     /// Paused sockets that a send found broken: no receive would tell.
     broken: Vec<Socket>,
-    bell: Arc<File>,
+    wake_source: Arc<File>,
     waker: Waker,
     pub(super) counters: Counters,
 }
@@ -63,7 +64,7 @@ impl Uring {
         let sockets_max = options.sockets_max.min(files - RESERVE.min(files / 8)) as usize;
         let ring = Ring::open(files)?;
         let buffers = ProvidedBuffers::register(ring.uring(), options.buffers_max)?;
-        let (bell, waker) = uring_bell::open()?;
+        let (wake_source, waker) = uring_wake::open()?;
         let mut driver = Self {
             ring,
             buffers,
@@ -77,7 +78,7 @@ impl Uring {
             answered: 0,
             broken: Vec::new(),
             waker,
-            bell,
+            wake_source,
             counters: Counters::default(),
         };
         driver.watch_bell();
@@ -85,12 +86,12 @@ impl Uring {
         Ok(driver)
     }
 
-    /// The bell is watched for rings, not for its value, which is never read.
+    /// The eventfd is polled; its value is never read.
     pub(super) fn watch_bell(&mut self) {
-        let descriptor = io_uring::types::Fd(self.bell.as_raw_fd());
+        let descriptor = io_uring::types::Fd(self.wake_source.as_raw_fd());
         let entry = opcode::PollAdd::new(descriptor, libc::POLLIN as u32).multi(true).build();
         // SAFETY: the operation points to no memory.
-        unsafe { self.ring.push(&entry.user_data(Operation::Bell.tag(0, 0))) };
+        unsafe { self.ring.push(&entry.user_data(Operation::WakeSource.tag(0, 0))) };
     }
 
     /// Pushes an operation of a socket that holds its slot until it completes.
@@ -286,11 +287,11 @@ impl Driver for Uring {
         self.buffers.memory().received(buffer)
     }
 
-    fn lend(&mut self, buffer: Buffer) -> Lent {
+    fn lend(&mut self, buffer: Buffer) -> ReceiveBuffer {
         self.buffers.memory().lend_out(buffer)
     }
 
-    fn take_back(&mut self, lent: Lent) {
+    fn take_back(&mut self, lent: ReceiveBuffer) {
         let buffer = self.buffers.memory().take_back(lent);
         self.release(buffer);
     }

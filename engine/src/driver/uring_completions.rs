@@ -131,7 +131,7 @@ impl Uring {
         match operation {
             Operation::Accept => return self.on_accept(completion, events),
             Operation::Receive => return self.on_receive(completion, events),
-            Operation::Bell => {
+            Operation::WakeSource => {
                 if !cqueue::more(completion.flags) {
                     self.watch_bell();
                 }

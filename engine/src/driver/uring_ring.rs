@@ -26,7 +26,7 @@ pub(super) enum Operation {
     Shutdown,
     Cancel,
     Close,
-    Bell,
+    WakeSource,
 }
 
 impl Operation {
@@ -39,7 +39,7 @@ impl Operation {
         Self::Shutdown,
         Self::Cancel,
         Self::Close,
-        Self::Bell,
+        Self::WakeSource,
     ];
 
     /// 8 bits of operation, 24 of generation, 32 of slot (or of an index of the operation's own).

@@ -25,7 +25,7 @@ impl Engine {
             publications.push_removal(subject);
             self.publish(publications);
         }
-        (messages, self.board.journaling().is_none_or(|journaling| journaling.keep_notes()))
+        (messages, self.node_shared.journaling().is_none_or(|journaling| journaling.keep_notes()))
     }
 
     /// Closes whom a revocation means, and ends what is kept of who is away; what of each there was. A shard that takes long is not
@@ -35,7 +35,7 @@ impl Engine {
         let before = lock(&self.node).ended();
         // A shard that takes no orders serves nobody either.
         let _ = self.order(vec![Order::Revoke { revoked, code }]);
-        self.board.settle();
+        self.node_shared.settle();
         let after = lock(&self.node).ended();
         Ended {
             connections: after.connections - before.connections,

@@ -87,12 +87,12 @@ fn authorities(file: &str) -> Result<RootCertStore, String> {
 }
 
 fn read_chain(file: &str, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{key}: {file}: {error}");
+    let invalid = |error: &dyn std::fmt::Display| format!("{key}: {file}: {error}");
     let chain: Vec<_> = CertificateDer::pem_file_iter(file)
-        .map_err(|error| told(&error))?
+        .map_err(|error| invalid(&error))?
         .collect::<Result<_, _>>()
-        .map_err(|error| told(&error))?;
-    if chain.is_empty() { Err(told(&"holds no certificate")) } else { Ok(chain) }
+        .map_err(|error| invalid(&error))?;
+    if chain.is_empty() { Err(invalid(&"holds no certificate")) } else { Ok(chain) }
 }
 
 /// The certificates by the names they are for; the first answers whoever names none of them.
@@ -110,12 +110,12 @@ impl Names {
         let mut by_name: Vec<(String, Arc<CertifiedKey>)> = Vec::new();
         for pair in &settings.certificates {
             let chain = read_chain(&pair.certificate_file, "tls.certificate_files")?;
-            let told = |error: &dyn std::fmt::Display| format!("tls.key_files: {}: {error}", pair.key_file);
-            let key = PrivateKeyDer::from_pem_file(&pair.key_file).map_err(|error| told(&error))?;
-            let key = sign::any_supported_type(&key).map_err(|error| told(&error))?;
+            let invalid = |error: &dyn std::fmt::Display| format!("tls.key_files: {}: {error}", pair.key_file);
+            let key = PrivateKeyDer::from_pem_file(&pair.key_file).map_err(|error| invalid(&error))?;
+            let key = sign::any_supported_type(&key).map_err(|error| invalid(&error))?;
             let names = chain.first().map(dns_names).unwrap_or_default();
             let certified = Arc::new(CertifiedKey::new(chain, key));
-            certified.keys_match().map_err(|_| told(&"is not the key of its certificate"))?;
+            certified.keys_match().map_err(|_| invalid(&"is not the key of its certificate"))?;
             by_name.extend(names.into_iter().map(|name| (name, Arc::clone(&certified))));
             first.get_or_insert(certified);
         }

@@ -38,7 +38,7 @@ pub(crate) fn a_client_that_never_reads_costs_the_others_nothing(driver: &str) {
             let message = client.read();
             gaps += u64::from(message.contains(r#"{"gap""#));
             if !message.contains(r#"{"gap""#) && !message.contains(r#""snapshot":true"#) && gaps == 0 {
-                assert_eq!(at(&message), last + 1, "no hole without a gap");
+                assert_eq!(at(&message), last + 1, "nothing missing without a gap");
             }
             last = at(&message);
         }

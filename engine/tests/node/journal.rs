@@ -102,31 +102,31 @@ fn read_all(node: &Node, epoch: u64) -> Vec<Value> {
     client.send(&format!(r#"{{"id":2,"publish":"{SUBJECT}","content":0}}"#));
     let mut all = Vec::new();
     loop {
-        let told: Value = serde_json::from_str(&client.read()).unwrap();
-        if told["content"] == 0 && told["at"].as_str().is_some_and(|at| at.starts_with(&format!("{epoch}."))) {
+        let message: Value = serde_json::from_str(&client.read()).unwrap();
+        if message["content"] == 0 && message["at"].as_str().is_some_and(|at| at.starts_with(&format!("{epoch}."))) {
             return all;
         }
-        if told["id"].is_null() && told["content"] != 0 {
-            all.push(told);
+        if message["id"].is_null() && message["content"] != 0 {
+            all.push(message);
         }
     }
 }
 
-fn numbers(told: &[Value]) -> Vec<u64> {
-    told.iter().filter_map(|told| told["content"].as_u64()).collect()
+fn numbers(messages: &[Value]) -> Vec<u64> {
+    messages.iter().filter_map(|message| message["content"].as_u64()).collect()
 }
 
-fn check_kept(told: &[Value], known: &mut Known) {
+fn check_kept(messages: &[Value], known: &mut Known) {
     let mut kept = BTreeSet::new();
-    for message in told.iter().filter(|told| told["message"].is_string()) {
+    for message in messages.iter().filter(|message| message["message"].is_string()) {
         let at = message["at"].as_str().unwrap();
         assert!(kept.insert(at.to_owned()), "{at} is there twice");
         known.see(at, message["content"].as_u64().unwrap());
     }
-    let numbers = numbers(told);
+    let numbers = numbers(messages);
     assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "a message is there twice");
     let lost: Vec<&String> = known.promised.difference(&kept).collect();
-    let gaps: Vec<&Value> = told.iter().filter(|told| told["gap"].is_string()).collect();
+    let gaps: Vec<&Value> = messages.iter().filter(|message| message["gap"].is_string()).collect();
     assert!(lost.is_empty(), "acknowledged from the disk, and lost: {lost:?}; {} came back, {gaps:?}", kept.len());
 }
 
@@ -236,18 +236,21 @@ pub(crate) fn a_flipped_bit_is_reported_and_its_message_told_as_missing(driver: 
         let mut reader = next.client();
         reader.send(&format!(r#"{{"id":1,"subscribe":"{SUBJECT}","after":"1.5","on_gap":"oldest"}}"#));
         assert!(reader.read().contains(r#""ok":"subscribed""#));
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         publish_one(&mut next.client(), 1_000_021, "disk");
-        while told.last().is_none_or(|last: &Value| last["content"] != 1_000_021) {
-            told.push(serde_json::from_str(&reader.read()).unwrap());
+        while messages.last().is_none_or(|last: &Value| last["content"] != 1_000_021) {
+            messages.push(serde_json::from_str(&reader.read()).unwrap());
         }
-        let got = numbers(&told);
+        let got = numbers(&messages);
         let whole: Vec<u64> = (1_000_006..=1_000_021).collect();
         assert!(
             got.iter().all(|number| whole.contains(number) && *number != 1_000_010),
             "a bent row was served: {got:?}"
         );
-        assert!(told.iter().any(|told| told["gap"].is_string() && told["missed"] != 0), "it is not told: {told:?}");
+        assert!(
+            messages.iter().any(|message| message["gap"].is_string() && message["missed"] != 0),
+            "it is not told: {messages:?}"
+        );
         assert!(got.ends_with(&(1_000_011..=1_000_021).collect::<Vec<_>>()), "more went than one row: {got:?}");
     }
 }

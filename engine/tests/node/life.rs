@@ -111,8 +111,8 @@ pub(crate) fn a_connection_is_shown_with_where_it_stands(driver: &str) {
     assert!(rows[0].stands.is_empty(), "a list does not tell them");
     let mut stands = node.engine.connection(rows[0].connection).unwrap().stands;
     stands.sort_by(|a, b| a.selector.cmp(&b.selector));
-    let told: Vec<_> = stands.iter().map(|s| (&*s.selector, s.stand, s.lag_bytes, s.conflate_ms)).collect();
-    assert_eq!(told, [("/a", "live", 0, 0), ("/b/**", "live", 0, 500)]);
+    let rows: Vec<_> = stands.iter().map(|s| (&*s.selector, s.stand, s.lag_bytes, s.conflate_ms)).collect();
+    assert_eq!(rows, [("/a", "live", 0, 0), ("/b/**", "live", 0, 500)]);
     assert!(node.engine.connection(ConnectionId::new(1, 4_000_000, 9)).is_none(), "another has its place");
     assert!(node.engine.connection(ConnectionId::new(63, 1, 0)).is_none(), "there is no such shard");
     let behind = ConnectionList { is_behind: true, search: None, ..list("") };

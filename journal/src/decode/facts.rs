@@ -34,12 +34,12 @@ impl Facts {
     }
 
     /// The manifest's entry of a sealed file with these rows.
-    pub(crate) fn into_sealed(self, file: String, span: (u64, u64), bytes: u64, holes: Vec<(u64, u64)>) -> Sealed {
+    pub(crate) fn into_sealed(self, file: String, span: (u64, u64), bytes: u64, missing: Vec<(u64, u64)>) -> Sealed {
         let (first, next) = span;
         let (time_min, time_max) = self.times.unwrap_or_default();
         let (arrival_min, arrival_max) = self.arrivals.unzip();
         let Self { run, rows, .. } = self;
-        Sealed { file, first, next, rows, bytes, run, time_min, time_max, arrival_min, arrival_max, holes }
+        Sealed { file, first, next, rows, bytes, run, time_min, time_max, arrival_min, arrival_max, missing }
     }
 }
 

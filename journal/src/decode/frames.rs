@@ -14,7 +14,7 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const PREFIX: usize = 8;
 /// A description of our batches is some 2 kB; nothing larger is believed.
 const DESCRIPTION_MAX: usize = 1 << 20;
-/// Room made ahead is passed over in such steps.
+/// Preallocated zeros are skipped in such steps.
 const ZEROS: [u8; 4096] = [0; 4096];
 /// How much is read at once by who reads on, …
 const WINDOW: usize = 1 << 20;
@@ -58,12 +58,12 @@ pub(crate) enum Next {
     End(u64),
 }
 
-/// What is behind a place where no frame is.
+/// What follows an offset where there is no frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Behind {
-    /// The next.
+pub(crate) struct Trailing {
+    /// The next frame.
     pub(crate) frame: Option<Frame>,
-    /// Without one: where the last byte that is no zero ends. Zeros are room that nothing was written to yet.
+    /// If there is no frame: where the last byte that is not zero ends. Zeros are preallocated.
     pub(crate) end: u64,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Frames<'a> {
             Found::Frame(frame) => return Ok(Next::Frame(frame)),
             found => found,
         };
-        let behind = self.look_behind(at)?;
+        let behind = self.find_trailing(at)?;
         let Some(frame) = behind.frame else {
             return Ok(Next::End(if found == Found::Broken { behind.end } else { at }));
         };
@@ -142,8 +142,8 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// What is behind a place where no frame is; frames begin at multiples of eight bytes.
-    pub(crate) fn look_behind(&mut self, at: u64) -> io::Result<Behind> {
+    /// Looks past an offset where there is no frame; frames begin at multiples of eight bytes.
+    pub(crate) fn find_trailing(&mut self, at: u64) -> io::Result<Trailing> {
         let (mut place, mut end) = (at, at);
         while place < self.limit {
             if place.is_multiple_of(8) && self.bytes(place, ZEROS.len())?.is_some_and(|bytes| bytes == ZEROS) {
@@ -159,11 +159,11 @@ impl<'a> Frames<'a> {
                 && has_mark
                 && let Found::Frame(frame) = self.find(place)?
             {
-                return Ok(Behind { frame: Some(frame), end });
+                return Ok(Trailing { frame: Some(frame), end });
             }
             place += step;
         }
-        Ok(Behind { frame: None, end })
+        Ok(Trailing { frame: None, end })
     }
 
     /// Whether no frame is behind this one, and where the last byte that is no zero ends.
@@ -171,7 +171,7 @@ impl<'a> Frames<'a> {
         if matches!(self.find(frame.end())?, Found::Frame(_)) {
             return Ok((false, frame.end()));
         }
-        let behind = self.look_behind(frame.end())?;
+        let behind = self.find_trailing(frame.end())?;
         Ok((behind.frame.is_none(), behind.end))
     }
 

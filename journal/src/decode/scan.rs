@@ -21,14 +21,14 @@ pub(crate) struct Scan {
     pub(crate) next: u64,
     /// Where the last whole batch ends.
     pub(crate) bytes: u64,
-    /// Bytes behind it that make no batch; zeros at the end are room, and none of them.
+    /// Bytes behind it that make no batch; preallocated zeros at the end do not count.
     pub(crate) torn_bytes: u64,
     /// Rows whose checksum does not fit, and batches that are broken with good ones behind them.
     pub(crate) damaged: u64,
     /// Those of them that stand behind the last good row.
     pub(crate) damaged_last: u64,
     /// Offsets between good rows that are not there, `[first, next)` each.
-    pub(crate) holes: Vec<(u64, u64)>,
+    pub(crate) missing: Vec<(u64, u64)>,
 }
 
 /// Which rows of a file are wanted.
@@ -122,7 +122,7 @@ pub(crate) fn read_head(frames: &mut Frames<'_>, stream: Stream) -> io::Result<H
     let start = frames.start()?;
     // Without anything behind it, it is a file that a power cut left before its beginning was on the disk.
     let Found::Frame(frame) = frames.find(start)? else {
-        let is_bent = frames.look_behind(start)?.frame.is_some();
+        let is_bent = frames.find_trailing(start)?.frame.is_some();
         return Ok(Head { schema: ours, at: start, is_bent });
     };
     let bytes = if frame.is_schema { frames.read(&frame)? } else { None };
@@ -148,16 +148,16 @@ fn fits(schema: &SchemaRef, ours: &SchemaRef) -> bool {
 
 impl Scan {
     /// Offsets of a file that are not in it, where it ends at `next`.
-    pub(crate) fn all_holes(&self, next: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn all_missing(&self, next: u64) -> Vec<(u64, u64)> {
         let end = (self.next < next).then_some((self.next, next));
-        self.holes.iter().copied().chain(end).collect()
+        self.missing.iter().copied().chain(end).collect()
     }
 
     /// The rows of a batch that count; none where none does.
     fn judge(&mut self, batch: &RecordBatch, damage: Option<&BooleanArray>, next: u64) -> Option<RecordBatch> {
         let offsets = offsets(batch)?;
         let mut expected = self.next;
-        let mut holes = Vec::new();
+        let mut missing = Vec::new();
         let mut damaged = 0;
         let counts: Vec<bool> = offsets
             .iter()
@@ -173,7 +173,7 @@ impl Scan {
                     return false;
                 }
                 if offset > expected {
-                    holes.push((expected, offset));
+                    missing.push((expected, offset));
                 }
                 expected = offset + 1;
                 self.damaged_last = 0;
@@ -181,7 +181,7 @@ impl Scan {
             })
             .collect();
         self.damaged += damaged;
-        self.holes.extend(holes);
+        self.missing.extend(missing);
         let rows = counts.iter().filter(|counts| **counts).count();
         self.rows += rows as u64;
         self.next = expected;
@@ -201,7 +201,7 @@ mod tests {
     use crate::encode::table::Table;
     use crate::runs::RunRow;
 
-    /// Room that rows are written over between the first look and the next.
+    /// Preallocated zeros that rows overwrite between two scans.
     #[derive(Debug)]
     struct Written {
         bytes: Vec<u8>,
@@ -251,6 +251,6 @@ mod tests {
             from: 0,
         };
         let found = scan(&file, wanted, &mut |_, _| ControlFlow::Continue(())).unwrap();
-        assert_eq!((found.rows, found.damaged, found.holes), (3, 0, vec![]));
+        assert_eq!((found.rows, found.damaged, found.missing), (3, 0, vec![]));
     }
 }

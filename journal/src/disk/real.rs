@@ -45,8 +45,8 @@ impl Disk for RealDisk {
     }
 
     fn free_bytes(&self, folder: &Path) -> Option<u64> {
-        let told = rustix::fs::statvfs(folder).ok()?;
-        told.f_bavail.checked_mul(told.f_frsize)
+        let stat = rustix::fs::statvfs(folder).ok()?;
+        stat.f_bavail.checked_mul(stat.f_frsize)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -17,7 +17,7 @@ const ROWS_MAX: u64 = 262_144;
 
 /// How much a page may hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct PageLimits {
     pub messages: usize,
     /// Of content; the last message may pass it.
     pub bytes: usize,
@@ -106,23 +106,28 @@ impl Reader {
     }
 
     /// A subject's messages from an offset on.
-    pub fn read_subject(&self, subject: &str, from: u64, room: Room) -> io::Result<Page> {
+    pub fn read_subject(&self, subject: &str, from: u64, limits: PageLimits) -> io::Result<Page> {
         let skips = |source: &Source| {
             let entries = self.entries_of(source, subject);
             entries.is_some_and(|entries| entries.iter().all(|entry| entry.last_offset < from))
         };
-        self.read_messages(from, room, &skips, &mut |name| name == subject)
+        self.read_messages(from, limits, &skips, &mut |name| name == subject)
     }
 
     /// The messages whose subject is wanted, from an offset on.
-    pub fn read_matching(&self, from: u64, room: Room, wants: &mut dyn FnMut(&str) -> bool) -> io::Result<Page> {
-        self.read_messages(from, room, &|_| false, wants)
+    pub fn read_matching(
+        &self,
+        from: u64,
+        limits: PageLimits,
+        wants: &mut dyn FnMut(&str) -> bool,
+    ) -> io::Result<Page> {
+        self.read_messages(from, limits, &|_| false, wants)
     }
 
     fn read_messages(
         &self,
         from: u64,
-        room: Room,
+        limits: PageLimits,
         skips: &dyn Fn(&Source) -> bool,
         wants: &mut dyn FnMut(&str) -> bool,
     ) -> io::Result<Page> {
@@ -141,7 +146,7 @@ impl Reader {
                 let Some(mut messages) = Messages::new(&batch) else { return ControlFlow::Continue(()) };
                 for row in 0..batch.num_rows() {
                     let is_wanted = wants(messages.subject(row));
-                    let is_full = page.messages.len() >= room.messages || (bytes >= room.bytes && bytes > 0);
+                    let is_full = page.messages.len() >= limits.messages || (bytes >= limits.bytes && bytes > 0);
                     if is_wanted && is_full || page.rows >= ROWS_MAX {
                         page.is_last = false;
                         return ControlFlow::Break(());

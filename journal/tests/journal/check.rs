@@ -53,7 +53,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn a_sealed_segment_that_was_destroyed_is_told() {
+fn a_sealed_segment_that_was_destroyed_is_reported() {
     let (folder, sealed) = make();
     assert_eq!(bad(&folder), []);
     let (path, whole) = (&sealed[1], fs::read(&sealed[1]).unwrap());
@@ -96,7 +96,7 @@ fn a_sealed_segment_that_was_destroyed_is_told() {
 }
 
 #[test]
-fn bits_that_others_read_a_sealed_segment_by_are_told() {
+fn damage_to_what_readers_of_a_sealed_segment_use_is_found() {
     let (folder, sealed) = make();
     let (path, whole) = (&sealed[1], fs::read(&sealed[1]).unwrap());
     let length = i32::from_le_bytes(whole[whole.len() - 10..whole.len() - 6].try_into().unwrap()) as usize;
@@ -144,7 +144,7 @@ fn a_segment_that_is_gone_is_told_with_and_without_the_manifest() {
 }
 
 #[test]
-fn offsets_between_two_segments_of_the_manifest_are_told() {
+fn offsets_between_two_segments_of_the_manifest_are_found() {
     let (folder, sealed) = make();
     let path = messages(&folder).join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -165,7 +165,7 @@ fn leave_open(folder: &Folder, run: u64) {
 }
 
 #[test]
-fn an_open_segment_of_which_nothing_can_be_read_leaves_a_hole() {
+fn an_open_segment_of_which_nothing_can_be_read_leaves_a_missing_range() {
     let (folder, other) = (Folder::new(), Folder::new());
     for run in 1..=2 {
         leave_open(&other, run);
@@ -177,7 +177,7 @@ fn an_open_segment_of_which_nothing_can_be_read_leaves_a_hole() {
     fs::copy(messages(&other).join(name(10)), messages(&folder).join(name(10))).unwrap();
     let (journal, past) = Journal::open(&settings(&folder, 3), Arc::new(RealDisk), || {}).unwrap();
     assert!(past.said.iter().any(|said| said.contains("those up to offset 10 are gone")), "{:?}", past.said);
-    assert_eq!(journal.reader().holes(Stream::Messages), [(0, 10)]);
+    assert_eq!(journal.reader().missing(Stream::Messages), [(0, 10)]);
     assert_eq!(journal.reader().span(Stream::Messages), (0, 20));
     assert!(!open.exists());
 }

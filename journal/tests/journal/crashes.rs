@@ -104,7 +104,7 @@ impl World {
         assert_eq!(loaded.damaged, 0, "nothing is damaged where only what was not synced was lost");
         let mut last_offset = None;
         for (number, row) in (1..).zip(&rows) {
-            assert_eq!(row.arrival, number, "rows come in order, without a hole and none twice");
+            assert_eq!(row.arrival, number, "rows come in order, each once");
             assert!(last_offset < Some(row.offset), "offsets rise");
             last_offset = Some(row.offset);
             let text = String::from_utf8(row.content().to_vec()).unwrap();

@@ -35,7 +35,7 @@ fn load(journal: &Journal) -> Vec<KeptMessage> {
 }
 
 /// Rows in groups of one to seven, each waited for, over several segments, and an end in order. Every other group asks for the disk, so that
-/// room is made ahead for it.
+/// its segment is preallocated.
 fn live(disk: &SimulatedDisk, run: u64, first: u64, promised: &Arc<AtomicU64>) {
     let journal = open(disk, run);
     let (mut next, last) = (first, first + ROWS);
@@ -55,7 +55,7 @@ fn live(disk: &SimulatedDisk, run: u64, first: u64, promised: &Arc<AtomicU64>) {
     journal.close(next - 1);
 }
 
-/// What a reader from outside sees of open segments at any moment: never half a batch of what is written over room, and `check` finds no damage.
+/// What a reader from outside sees of open segments at any moment: never half a batch of what overwrites preallocated zeros, and `check` finds no damage.
 fn look_from_outside(disk: &SimulatedDisk, what: &str) -> u64 {
     let mut seen = 0;
     for name in disk.names().iter().filter(|name| name.starts_with("/journal/messages")) {
@@ -84,7 +84,7 @@ fn look_from_outside(disk: &SimulatedDisk, what: &str) -> u64 {
 fn check(rows: &[KeptMessage], promised: u64, seen: &mut BTreeMap<u64, (u64, u64)>, what: &str) -> u64 {
     let mut last_offset = None;
     for (number, row) in (1..).zip(rows) {
-        assert_eq!(row.arrival, number, "{what}: rows come in order, without a hole and none twice");
+        assert_eq!(row.arrival, number, "{what}: rows come in order, each once");
         assert_eq!(row.content(), content("/s", row.epoch, row.sequence).as_bytes(), "{what}");
         assert!(last_offset < Some(row.offset), "{what}: offsets rise");
         last_offset = Some(row.offset);
@@ -133,6 +133,6 @@ fn a_life_may_end_at_any_operation_on_the_disk() {
         assert_eq!(last, held + ROWS, "{what}");
     }
     assert!(seen_outside > 0, "a reader from outside saw nothing at all");
-    assert!(overwritten > 0, "no life had room made ahead");
+    assert!(overwritten > 0, "no run wrote to a preallocated segment");
     assert!(lost_something > 0, "no cut took anything: the disk does not lie");
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::room::{await_disk, in_room, publish_into_room};
+use crate::preallocate::{await_disk, preallocating, publish_into_preallocated};
 use crate::world::disk::{Faults, SimulatedDisk};
 use crate::world::{EVERYTHING, access_rows, content, message, quick, wait_until};
 use godwit_core::codes::Code;
@@ -13,7 +13,7 @@ use godwit_core::message::{Batch, Draft, Kind};
 use godwit_core::node::{Node, Outcome, Progress};
 use godwit_core::position::Now;
 use godwit_core::settings::{JournalSettings, Settings as NodeSettings};
-use godwit_journal::{Journal, Past, Room, Settings, Stream};
+use godwit_journal::{Journal, PageLimits, Past, Settings, Stream};
 
 fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
     Journal::open(&quick(run), Arc::new(disk.clone()), || {}).unwrap()
@@ -59,7 +59,7 @@ fn rows_of_a_failed_sync_are_written_again_to_a_new_segment() {
     drop(journal);
     let (journal, past) = open(&after, 2);
     assert_eq!(arrivals(&journal), (1..=20).collect::<Vec<_>>());
-    assert_eq!(past.runs[0].holes, []);
+    assert_eq!(past.runs[0].missing, []);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_could_not_be_sealed_leaves_nothing_on_a_disk_that_may_be_full() {
 }
 
 #[test]
-fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
+fn what_finds_no_room_while_the_disk_fails_is_reported_as_missing() {
     let disk = SimulatedDisk::default();
     let small = Settings { messages_bytes_max: 20_000, ..quick(1) };
     let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), || {}).unwrap();
@@ -123,7 +123,7 @@ fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
     assert!(!journal.queue().holds_publishers(), "a disk that fails holds nobody");
     let lost = journal.progress().lost(Stream::Messages);
     // A row may still have found room that the writer had just made.
-    assert!(lost > 0 && (7..=1000).contains(&journal.progress().hole_arrival()), "{lost}");
+    assert!(lost > 0 && (7..=1000).contains(&journal.progress().lost_arrival()), "{lost}");
     assert!(journal.queue().bytes() < 50_000);
     disk.set_faults(Faults::default());
     wait_until("the disk is well", || !journal.progress().is_failing());
@@ -134,9 +134,9 @@ fn what_finds_no_room_while_the_disk_fails_is_told_as_a_hole() {
     wait_until("all is written", || journal.queue().bytes() == 0);
     assert!(journal.close(1002));
     let (_, past) = open(&disk.cut_power(0), 2);
-    let holes = &past.runs[0].holes;
-    let is_told = |arrival: u64| holes.iter().any(|(from, to)| (*from..=*to).contains(&arrival));
-    assert!((1..=1002).all(|arrival| kept.contains(&arrival) || is_told(arrival)), "{holes:?}");
+    let missing = &past.runs[0].missing;
+    let is_reported = |arrival: u64| missing.iter().any(|(from, to)| (*from..=*to).contains(&arrival));
+    assert!((1..=1002).all(|arrival| kept.contains(&arrival) || is_reported(arrival)), "{missing:?}");
     assert_eq!(past.runs[0].ended, Some(1002));
 }
 
@@ -190,7 +190,7 @@ impl<'a> Publisher<'a> {
 
     fn hear(&mut self) -> Progress {
         let progress = self.journal.progress();
-        let (synced, lost) = (progress.synced_arrival(), progress.hole_arrival());
+        let (synced, lost) = (progress.synced_arrival(), progress.lost_arrival());
         self.node.journaled(Progress { synced, lost, is_failing: progress.is_failing(), is_full: false });
         self.node.journal_progress().unwrap()
     }
@@ -259,7 +259,7 @@ fn promises_of_a_disk_that_has_errors_are_refused_none_that_was_kept_is_lost_and
         assert!(journal.close(last));
         let (journal, past) = open(&disk.cut_power(0), 2);
         assert_eq!(arrivals(&journal), (1..=last).collect::<Vec<_>>(), "{good} bytes");
-        assert_eq!((&past.runs[0].holes[..], past.runs[0].ended), (&[][..], Some(last)));
+        assert_eq!((&past.runs[0].missing[..], past.runs[0].ended), (&[][..], Some(last)));
     }
 }
 
@@ -318,8 +318,8 @@ fn a_flipped_bit_in_an_open_segment_is_found_and_never_served() {
 #[test]
 fn a_flipped_bit_in_a_segment_with_room_ahead_is_found_and_never_served() {
     let disk = SimulatedDisk::default();
-    let (journal, _) = Journal::open(&in_room(1), Arc::new(disk.clone()), || {}).unwrap();
-    let mut rows = publish_into_room(&journal, &disk, 0);
+    let (journal, _) = Journal::open(&preallocating(1), Arc::new(disk.clone()), || {}).unwrap();
+    let mut rows = publish_into_preallocated(&journal, &disk, 0);
     for _ in 0..20 {
         rows += 1;
         await_disk(&journal, rows);
@@ -348,7 +348,8 @@ fn damage_that_is_read_again_is_counted_once() {
     let bent = disk.kill();
     bent.flip(path, 20_000, 1);
     let (journal, _) = open(&bent, 2);
-    let read = || journal.reader().read_matching(0, Room { messages: 1000, bytes: 1 << 20 }, &mut |_| true).unwrap();
+    let read =
+        || journal.reader().read_matching(0, PageLimits { messages: 1000, bytes: 1 << 20 }, &mut |_| true).unwrap();
     let (rows, damaged) = (read().messages.len() as u64, journal.progress().damaged());
     assert!(damaged > 0 && rows + damaged == 200, "{rows} rows, {damaged} damaged");
     read();

@@ -6,7 +6,7 @@ use crate::world::{EVERYTHING, Folder, content, message, settings, wait_until};
 use godwit_core::journal::{KeptMessage, Last};
 use godwit_core::position::Position;
 use godwit_journal::disk::RealDisk;
-use godwit_journal::{Journal, OpenError, Room, Stream};
+use godwit_journal::{Journal, OpenError, PageLimits, Stream};
 
 fn open(folder: &Folder, run: u64) -> (Journal, godwit_journal::Past) {
     Journal::open(&settings(folder, run), Arc::new(RealDisk), || {}).unwrap()
@@ -54,14 +54,14 @@ fn what_was_synced_comes_back_in_order_in_the_next_run() {
     assert_eq!(past.runs.len(), 1);
     assert_eq!(past.runs[0].ended, Some(1001));
     assert!(past.said.is_empty(), "{past:?}");
-    assert!(journal.reader().holes(Stream::Messages).is_empty());
+    assert!(journal.reader().missing(Stream::Messages).is_empty());
     assert_eq!(journal.reader().span(Stream::Messages), (0, 1001));
     drop(journal);
 
     let (journal, past) = open(&folder, 0xa3);
     let follows = past.follows.unwrap();
     assert_eq!((follows.run, follows.arrival, follows.is_clean), (0xa2, 0, false), "it was not closed");
-    assert!(journal.reader().holes(Stream::Messages).is_empty(), "the machine ran on: nothing was lost");
+    assert!(journal.reader().missing(Stream::Messages).is_empty(), "the machine ran on: nothing was lost");
     assert_eq!(load(&journal), expected);
 }
 
@@ -103,11 +103,11 @@ fn a_place_is_found_and_read_on_from_across_segments_and_runs() {
     let (journal, _) = open(&folder, 4);
     let reader = journal.reader();
     let from = reader.find_after("/a", Position { epoch: 1, sequence: 98 }).unwrap().unwrap();
-    let page = reader.read_subject("/a", from, Room { messages: 5, bytes: 1 << 20 }).unwrap();
+    let page = reader.read_subject("/a", from, PageLimits { messages: 5, bytes: 1 << 20 }).unwrap();
     let got: Vec<_> = page.messages.iter().map(|kept| (kept.epoch, kept.sequence)).collect();
     assert_eq!(got, [(1, 99), (1, 100), (2, 1), (2, 2), (2, 3)]);
     assert!(!page.is_last);
-    let rest = reader.read_subject("/a", page.next, Room { messages: 1000, bytes: 1 << 20 }).unwrap();
+    let rest = reader.read_subject("/a", page.next, PageLimits { messages: 1000, bytes: 1 << 20 }).unwrap();
     assert_eq!((rest.messages.len(), rest.is_last), (97 + 100, true));
     assert_eq!(rest.messages[0].sequence, 4);
 
@@ -118,7 +118,7 @@ fn a_place_is_found_and_read_on_from_across_segments_and_runs() {
 
     let from = reader.find_later(390).unwrap().offset;
     let page =
-        reader.read_matching(from, Room { messages: 4, bytes: 1 << 20 }, &mut |subject| subject == "/b").unwrap();
+        reader.read_matching(from, PageLimits { messages: 4, bytes: 1 << 20 }, &mut |subject| subject == "/b").unwrap();
     let got: Vec<_> = page.messages.iter().map(|kept| (kept.run, kept.arrival)).collect();
     assert_eq!(got, [(2, 392), (2, 394), (2, 396), (2, 398)]);
     assert_eq!((reader.first_arrival(), reader.last_arrival_of(2)), (1, Some(400)));

@@ -5,7 +5,7 @@ mod crashes;
 mod cuts;
 mod faults;
 mod life;
+mod preallocate;
 mod retention;
-mod room;
 mod snapshots;
 mod world;

@@ -88,11 +88,11 @@ fn manifest(disk: &SimulatedDisk, stream: Stream) -> Manifest {
 }
 
 /// Where the stream's manifest says that it begins and what it says is sealed; these are the files, too.
-fn told(disk: &SimulatedDisk, stream: Stream) -> (u64, Vec<(u64, u64)>) {
-    let told = manifest(disk, stream);
-    let spans: Vec<_> = told.segments.iter().map(|sealed| (sealed.first, sealed.next)).collect();
+fn listed(disk: &SimulatedDisk, stream: Stream) -> (u64, Vec<(u64, u64)>) {
+    let listed = manifest(disk, stream);
+    let spans: Vec<_> = listed.segments.iter().map(|sealed| (sealed.first, sealed.next)).collect();
     assert_eq!(spans, sealed(disk, stream), "{stream:?}");
-    (told.first, spans)
+    (listed.first, spans)
 }
 
 fn load(journal: &Journal) -> Vec<(u64, u64)> {
@@ -132,8 +132,8 @@ fn sealed_segments_whose_newest_row_is_too_old_go_oldest_first_and_an_open_one_s
     assert_eq!(load(&journal), offset_and_arrival(81..=161));
     drop(journal);
     assert_eq!(files(&disk, Stream::Messages), stay);
-    assert_eq!(told(&disk, Stream::Messages), (80, vec![(80, 120), (120, 160)]));
-    assert_eq!(told(&disk, Stream::Access), (0, vec![(0, LARGE)]));
+    assert_eq!(listed(&disk, Stream::Messages), (80, vec![(80, 120), (120, 160)]));
+    assert_eq!(listed(&disk, Stream::Access), (0, vec![(0, LARGE)]));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn sealed_segments_past_their_bytes_go_oldest_first_until_the_rest_is_within_the
         assert_eq!(load(&journal), offset_and_arrival(first + 1..=161), "at most {bytes_max} bytes");
     }
     drop(journal);
-    assert_eq!(told(&disk, Stream::Messages), (160, vec![]));
+    assert_eq!(listed(&disk, Stream::Messages), (160, vec![]));
     assert_eq!(files(&disk, Stream::Messages), [FileName::Open { first: 160 }]);
 }
 
@@ -175,8 +175,8 @@ fn bounds_that_change_hold_from_then_on_for_their_stream_alone() {
     bound(&journal, &[(Stream::Messages, Retention { age_ms_max: HOUR_MS * 5 / 2, bytes_max: 1 << 30 })]);
     begins(80);
     drop(journal);
-    assert_eq!(told(&disk, Stream::Messages), (80, vec![(80, 120)]));
-    assert_eq!(told(&disk, Stream::Access), (LARGE, vec![]));
+    assert_eq!(listed(&disk, Stream::Messages), (80, vec![(80, 120)]));
+    assert_eq!(listed(&disk, Stream::Access), (LARGE, vec![]));
 }
 
 #[test]
@@ -190,14 +190,14 @@ fn a_stream_that_has_no_bound_is_kept_for_ever() {
     let others = [(Stream::Access, Retention::default()), (Stream::Stats, bytes(1)), (Stream::Latency, age(1))];
     bound(&journal, &others);
     drop(journal); // the bounds were looked at by then
-    assert_eq!(told(&disk, Stream::Messages), (0, vec![(0, 40), (40, 80)]));
-    assert_eq!(told(&disk, Stream::Access), (0, vec![(0, LARGE)]));
+    assert_eq!(listed(&disk, Stream::Messages), (0, vec![(0, 40), (40, 80)]));
+    assert_eq!(listed(&disk, Stream::Access), (0, vec![(0, LARGE)]));
     let journal = open(&disk, 2);
     assert_eq!(load(&journal), offset_and_arrival(1..=80));
     bound(&journal, &[(Stream::Access, age(1)), (Stream::Messages, age(1))]);
     drop(journal);
-    assert_eq!(told(&disk, Stream::Messages), (80, vec![]), "nothing but the bound had kept them");
-    assert_eq!(told(&disk, Stream::Access), (LARGE, vec![]));
+    assert_eq!(listed(&disk, Stream::Messages), (80, vec![]), "nothing but the bound had kept them");
+    assert_eq!(listed(&disk, Stream::Access), (LARGE, vec![]));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_journal_of_which_nothing_was_kept_goes_on_behind_what_it_had() {
         assert!(journal.close(82));
         let journal = open(&after, 3);
         assert_eq!(load(&journal), offset_and_arrival(81..=82), "{how}");
-        assert_eq!(told(&after, Stream::Messages), (80, vec![(80, 82)]), "{how}");
+        assert_eq!(listed(&after, Stream::Messages), (80, vec![(80, 82)]), "{how}");
     }
 }
 
@@ -238,7 +238,7 @@ fn letting_segments_go_may_end_at_any_operation_on_the_disk() {
         let journal = open(disk, 2);
         bound(&journal, &[(Stream::Messages, age(HOUR_MS))]);
         drop(journal);
-        assert_eq!(told(disk, Stream::Messages), (80, vec![(80, 120), (120, 125)]));
+        assert_eq!(listed(disk, Stream::Messages), (80, vec![(80, 120), (120, 125)]));
     };
     let whole = before.kill();
     retain(&whole);
@@ -258,12 +258,16 @@ fn letting_segments_go_may_end_at_any_operation_on_the_disk() {
             begins.insert(first);
             assert_eq!(rows, offset_and_arrival(first..=125), "{what}: {:?}", past.said);
             assert_eq!(journal.reader().first(Stream::Messages) + 1, first, "{what}");
-            assert_eq!((journal.reader().holes(Stream::Messages), journal.progress().damaged()), (vec![], 0), "{what}");
+            assert_eq!(
+                (journal.reader().missing(Stream::Messages), journal.progress().damaged()),
+                (vec![], 0),
+                "{what}"
+            );
             publish(&journal, 126..=126, |_| 0);
             assert_eq!(load(&journal).last(), Some(&(125, 126)), "{what}");
             bound(&journal, &[(Stream::Messages, age(HOUR_MS))]);
             drop(journal);
-            assert_eq!(told(&after, Stream::Messages).0, 80, "{what}: what came back goes again");
+            assert_eq!(listed(&after, Stream::Messages).0, 80, "{what}: what came back goes again");
         }
     }
     assert!(begins.contains(&1) && begins.contains(&81), "no end was before it and one after it: {begins:?}");
@@ -292,9 +296,9 @@ fn a_segment_that_is_old_enough_is_sealed_though_nothing_comes_and_the_next_begi
     journal.queue().push(access_rows(3));
     await_sealed(&disk, Stream::Access, 0, 3);
     let spans = vec![(0, 10), (10, 11), (11, 14)];
-    assert_eq!(told(&disk, Stream::Messages), (0, spans.clone()), "nothing is sealed that has no rows");
+    assert_eq!(listed(&disk, Stream::Messages), (0, spans.clone()), "nothing is sealed that has no rows");
     assert!(journal.close(14));
-    assert_eq!(told(&disk, Stream::Messages), (0, spans));
+    assert_eq!(listed(&disk, Stream::Messages), (0, spans));
 }
 
 #[test]

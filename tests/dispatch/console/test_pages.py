@@ -1,6 +1,6 @@
 """The console of dispatch in a real Chromium: send with a preview, watch, look at a receiver, replay failures, templates, webhooks.
 
-Light, dark and on a phone axe-core finds nothing against it. With KEEP_SCREENSHOT set the pictures in docs/notifications are made anew.
+axe-core finds no violation in light, dark and on a phone. With KEEP_SCREENSHOT set the pictures in docs/notifications are taken again.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ async def test_providers_show_their_state_and_never_their_secrets(page: Page, ru
         await page.get_by_role("button", name="API key").click()
         await page.get_by_label("Key", exact=True).fill(other)
         await page.keyboard.press("Enter")
-        await expect(page.locator("p.told")).to_contain_text("operator")
+        await expect(page.locator("p.outcome")).to_contain_text("operator")
 
 
 async def test_a_wrong_key_and_a_refusal_are_said(page: Page, runtime_folder: Path) -> None:
@@ -151,7 +151,7 @@ async def test_a_wrong_key_and_a_refusal_are_said(page: Page, runtime_folder: Pa
         await page.get_by_role("link", name="Send").click()
         await page.get_by_label("Name").fill("a/b")
         await page.get_by_role("button", name="Send", exact=True).click()
-        await expect(page.locator("p.told")).to_contain_text("RequestInvalid")
+        await expect(page.locator("p.outcome")).to_contain_text("RequestInvalid")
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ pub(super) struct Journal {
     /// The last arrival that came here.
     last: u64,
     /// Messages of an earlier run up to this arrival may be missing: the disk had failed.
-    hole: u64,
-    readings: readings::Readings,
+    lost_until: u64,
+    readings: readings::HistoryReads,
     purges: readings::Purges,
     notes: notes::Notes,
 }
@@ -77,8 +77,8 @@ impl Journal {
             is_urgent: false,
             waiting: [0; super::SHARDS_MAX],
             last: 0,
-            hole: 0,
-            readings: readings::Readings::default(),
+            lost_until: 0,
+            readings: readings::HistoryReads::default(),
             purges: readings::Purges::default(),
             notes: notes::Notes::default(),
         }
@@ -117,8 +117,8 @@ impl Journal {
         self.notes.put(name, text);
     }
 
-    pub(super) fn note_hole(&mut self, arrival: u64) {
-        self.hole = self.hole.max(arrival);
+    pub(super) fn note_lost(&mut self, arrival: u64) {
+        self.lost_until = self.lost_until.max(arrival);
     }
 
     /// A shard reads nothing any more; returns those that may.

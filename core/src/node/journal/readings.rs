@@ -8,7 +8,7 @@ use super::super::Node;
 use super::super::SHARDS_MAX;
 use super::super::log::Known;
 use crate::message::LogId;
-use crate::node::walk::{Found, HOLES_MAX, Stride, Way};
+use crate::node::pattern_scan::{Found, MISSING_MAX, ScanBudget, ScanRange};
 use crate::position::Position;
 use crate::subject::Pattern;
 
@@ -16,23 +16,23 @@ use crate::subject::Pattern;
 const PURGES_MAX: usize = 4_096;
 
 /// How much of a way is looked at before somebody goes on from memory.
-const LOOK: Stride = Stride { entries_max: 4_096, bytes_max: 65_536, holes_max: HOLES_MAX };
+const LOOK: ScanBudget = ScanBudget { entries_max: 4_096, bytes_max: 65_536, missing_max: MISSING_MAX };
 
 #[derive(Debug)]
-pub(in crate::node) struct Readings {
+pub(in crate::node) struct HistoryReads {
     /// Under way, by shard: one that gives up lets go of all of its own.
     under_way: [u32; SHARDS_MAX],
     /// Shards that found no room.
     waiting: u64,
 }
 
-impl Default for Readings {
+impl Default for HistoryReads {
     fn default() -> Self {
         Self { under_way: [0; SHARDS_MAX], waiting: 0 }
     }
 }
 
-impl Readings {
+impl HistoryReads {
     fn count(&self) -> usize {
         self.under_way.iter().sum::<u32>() as usize
     }
@@ -114,7 +114,7 @@ impl Node {
 
     /// Of messages accepted up to here some may be missing in the journal: the disk had failed. 0 none.
     pub fn lost_until(&self) -> u64 {
-        self.journal.as_ref().map_or(0, |journal| journal.progress.lost.max(journal.hole))
+        self.journal.as_ref().map_or(0, |journal| journal.progress.lost.max(journal.lost_until))
     }
 
     /// Nothing of the subject that was accepted up to here is given to anybody: it was taken back.
@@ -149,8 +149,8 @@ impl Node {
     /// Whether memory has what a pattern got after an arrival; of a long way, the beginning.
     pub fn remembers(&self, pattern: &Pattern, arrival: u64, until: u64) -> bool {
         let mut found = Found::default();
-        let walk = self.walk(pattern, Way { after: arrival, until, stride: LOOK }, &mut found);
-        !walk.is_lost && found.holes.is_empty()
+        let scan = self.scan_pattern(pattern, ScanRange { after: arrival, until, budget: LOOK }, &mut found);
+        !scan.is_lost && found.missing.is_empty()
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::room::{drop_snapshot, evict, is_expired};
 use super::runs::PastRun;
 use crate::command::GapReason;
 use crate::journal::KeptMessage;
-use crate::message::{LogId, Message, Place};
+use crate::message::{LogId, LogNumber, Message};
 use crate::position::{Now, Position};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -114,19 +114,19 @@ impl Node {
         both.for_each(|(_, lost)| *lost = until.max(*lost));
         self.forgotten.raise(until);
         if let Some(journal) = &mut self.journal {
-            journal.note_hole(until);
+            journal.note_lost(until);
         }
     }
 
     /// Rows of a run up to this arrival are missing somewhere: the disk had failed. Told before the rows come.
-    pub fn restore_hole(&mut self, run: u64, arrival: u64) {
+    pub fn restore_missing(&mut self, run: u64, arrival: u64) {
         if let Some(restoring) = &mut self.restoring {
             let runs = restoring.runs.iter().zip(&mut restoring.lost);
             runs.filter(|(known, _)| known.run == run).for_each(|(_, lost)| *lost = arrival.max(*lost));
         }
         self.forgotten.raise(arrival);
         if let Some(journal) = &mut self.journal {
-            journal.note_hole(arrival);
+            journal.note_lost(arrival);
         }
     }
 
@@ -212,7 +212,7 @@ impl Node {
         self.restore_key(&kept, then_ms);
         restoring.packets.note(&kept);
         let log = self.names.get(id)?;
-        let (place, subject): (Place, Arc<str>) = (log.next(), Arc::clone(&log.subject));
+        let (place, subject): (LogNumber, Arc<str>) = (log.next(), Arc::clone(&log.subject));
         let arrival = kept.arrival;
         let mut message = kept.into_message(id);
         let kept_subject = Arc::clone(&subject);

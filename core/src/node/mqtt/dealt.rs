@@ -41,7 +41,7 @@ impl Dealings {
         Self { told: arrival, looks: VecDeque::new(), over: 0, sum: Dealt::begin(arrival) }
     }
 
-    /// A look at the feed up to an arrival, `gone` as each hole on its way counts; returns the look's number.
+    /// A look at the feed up to an arrival, `gone` are the counts of its missing ranges; returns the look's number.
     pub(in crate::node) fn look(&mut self, reached: u64, messages: usize, gone: &[Option<u64>]) -> u64 {
         let mut range = Dealt::begin(0);
         for missed in gone.iter().filter(|missed| **missed != Some(0)) {

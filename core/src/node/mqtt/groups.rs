@@ -10,11 +10,11 @@ use super::dealt::{Dealings, Dealt};
 use super::group_notes::DealtBefore;
 use crate::holder::{group_key, group_of};
 use crate::message::{LogId, Message};
-use crate::node::{Found, HOLES_MAX, Stride, Way};
+use crate::node::{Found, MISSING_MAX, ScanBudget, ScanRange};
 use crate::subject::Pattern;
 
 /// What one look at the feed brings.
-const STRIDE: Stride = Stride { entries_max: 1_024, bytes_max: 65_536, holes_max: HOLES_MAX };
+const SCAN_BUDGET: ScanBudget = ScanBudget { entries_max: 1_024, bytes_max: 65_536, missing_max: MISSING_MAX };
 /// Messages put aside for a shard that has not fetched them, before the others wait for it.
 const ASIDE_MAX: usize = 256;
 /// Before a group's name in the name of its note.
@@ -300,16 +300,16 @@ impl Node {
             return false;
         };
         let mut found = Found::default();
-        let way = Way { after: group.arrival, until: head, stride: STRIDE };
-        let (walk, lost) = self.walk_past(&group.pattern, way, group.lost, &mut found);
+        let way = ScanRange { after: group.arrival, until: head, budget: SCAN_BUDGET };
+        let (scan, lost) = self.scan_pattern_past(&group.pattern, way, group.lost, &mut found);
         let Some(group) = self.groups.by_number.get_mut(&number) else { return false };
-        group.arrival = walk.reached;
-        let holes = found.holes.iter().map(|(_, _, hole)| hole.missed);
-        let gone: Vec<_> = holes.chain(lost.map(|_| None)).collect();
+        group.arrival = scan.reached;
+        let missing = found.missing.iter().map(|(_, _, range)| range.missed);
+        let gone: Vec<_> = missing.chain(lost.map(|_| None)).collect();
         group.lost = lost.unwrap_or(group.lost);
         let is_done = |arrival| group.dealt_before.as_ref().is_some_and(|dealt| dealt.has(arrival));
         found.messages.retain(|message| !group.taken.remove(&message.arrival) && !is_done(message.arrival));
-        group.dealt_before.take_if(|dealt| dealt.is_over(walk.reached));
+        group.dealt_before.take_if(|dealt| dealt.is_over(scan.reached));
         let look = group.dealings.look(group.arrival, found.messages.len(), &gone);
         for message in &found.messages {
             let (log, sequence, arrival) = (message.log, message.sequence, message.arrival);

@@ -7,7 +7,7 @@ use crate::message::LogId;
 use crate::mqtt::split_shared;
 use crate::subject::Pattern;
 
-/// Subjects of one pattern looked at to find out whether something owed is gone; past it the hole is found when it is met.
+/// Subjects of one pattern looked at to find out whether something owed is gone; past them a missing range is found when it is met.
 const LOOKS_MAX: usize = 4_096;
 /// The same of all subscriptions of a session, subjects that were forgotten included: the node waits meanwhile.
 const LOOKS_ALL_MAX: usize = 65_536;
@@ -196,8 +196,8 @@ impl Node {
                 missed.ends_session |= policy.is_some_and(|policy| policy.ends_session);
                 counts += 1;
                 let is_counted = missed.is_exact && counts <= COUNTS_MAX;
-                let hole = if is_counted { self.find_hole(slot, arrival, head) } else { None };
-                match hole.map(|(hole, _)| hole.missed) {
+                let range = if is_counted { self.find_missing(slot, arrival, head) } else { None };
+                match range.map(|(range, _)| range.missed) {
                     Some(Some(count)) => missed.count += count,
                     Some(None) => missed.is_exact = false,
                     None => missed.is_exact &= is_counted,

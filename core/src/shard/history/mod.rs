@@ -27,10 +27,10 @@ use std::sync::Arc;
 
 use super::encode::{self, Item, Told};
 use super::outbound::{Frames, GATHER_BYTES, Note};
-use super::{Outlet, Shard, lock};
+use super::{Shard, SocketOutput, lock};
 use crate::codec::Wire;
-use crate::cursor::{CursorState, Reading};
-use crate::journal::{Ask, KeptMessage, Page, Place};
+use crate::cursor::{CursorState, HistoryRead};
+use crate::journal::{Ask, KeptMessage, Page, PageStart};
 use crate::message::{Follows, LogId, Message};
 use crate::node::Node;
 use crate::position::Position;
@@ -85,7 +85,7 @@ impl Shard {
         id: u32,
         arrival: u64,
         at: Option<Position>,
-        place: Place,
+        place: PageStart,
         is_history: bool,
     ) {
         let stream = self.cursors.get(id).and_then(|cursor| self.streams.get(cursor.stream));
@@ -100,7 +100,7 @@ impl Shard {
         cursor.reads_back = true;
         let (is_last, is_whole) = (false, false);
         let reading =
-            Reading { epoch, follows: None, place, next: None, serial: 0, head: 0, is_last, is_whole, is_history };
+            HistoryRead { epoch, follows: None, place, next: None, serial: 0, head: 0, is_last, is_whole, is_history };
         cursor.job.get_or_insert_default().reading = Some(reading);
         if let Some(at) = at {
             self.begin_reading_range(id, at);
@@ -183,7 +183,7 @@ impl Shard {
     }
 
     /// Uses the pages that have come.
-    pub(in crate::shard) fn take_pages<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn take_pages<O: SocketOutput>(&mut self, out: &mut O) {
         for mut page in std::mem::take(&mut self.history.pages) {
             let node = Arc::clone(&self.node);
             let mut node = lock(&node);
@@ -215,7 +215,7 @@ impl Shard {
     }
 
     /// The reading of a cursor, copied; none where it does not read back.
-    fn reading_of(&self, id: u32) -> Option<(Reading, u64)> {
+    fn reading_of(&self, id: u32) -> Option<(HistoryRead, u64)> {
         let cursor = self.cursors.get(id)?;
         let CursorState::Reading(arrival) = cursor.stand else { return None };
         Some((*cursor.reading()?, arrival))

@@ -5,15 +5,21 @@ use super::{Page, revive};
 use crate::codec;
 use crate::command::{GapReason, Push};
 use crate::cursor::CursorState;
-use crate::journal::{KeptMessage, Place};
+use crate::journal::{KeptMessage, PageStart};
 use crate::node::Node;
 use crate::position::Position;
 use crate::shard::outbound::Passed;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 use crate::subject::Pattern;
 
 impl Shard {
-    pub(super) fn use_pattern_page<O: Outlet>(&mut self, id: u32, page: Page, node: MutexGuard<'_, Node>, out: &mut O) {
+    pub(super) fn use_pattern_page<O: SocketOutput>(
+        &mut self,
+        id: u32,
+        page: Page,
+        node: MutexGuard<'_, Node>,
+        out: &mut O,
+    ) {
         let Some((reading, arrival)) = self.reading_of(id) else { return };
         if page.has_failed || !page.is_whole || node.lost_until() > arrival {
             drop(node);
@@ -56,8 +62,8 @@ impl Shard {
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.stand = CursorState::Reading(end);
             if let Some(reading) = cursor.reading_mut() {
-                reading.place = Place::Offset(page.begin);
-                reading.next = Some((end, Place::Offset(next.unwrap_or(page.next))));
+                reading.place = PageStart::Offset(page.begin);
+                reading.next = Some((end, PageStart::Offset(next.unwrap_or(page.next))));
             }
         }
         let Some(socket) = self.cursors.get(id).map(|cursor| cursor.connection) else { return };

@@ -3,9 +3,9 @@
 
 use crate::command::{GapReason, Id, Outcome, Reply, Subscribe};
 use crate::cursor::CursorState;
-use crate::journal::{Last, Place as Origin, Range};
+use crate::journal::{Last, PageStart, Range};
 use crate::message::LogId;
-use crate::node::{Node, Place};
+use crate::node::{Node, PositionState};
 use crate::position::{Position, ResumeToken};
 use crate::shard::Shard;
 use crate::shard::gap::Missing;
@@ -98,11 +98,11 @@ impl Shard {
     fn start_after(&mut self, cursor: u32, log: LogId, after: Position, node: &Node) -> Start {
         let place = node.place(log, after, self.now);
         let found = match (placed(place, after), place) {
-            (Ok(arrival), Place::Served { count, .. }) => {
+            (Ok(arrival), PositionState::Served { count, .. }) => {
                 self.note_place(cursor);
                 return Start::behind(Outcome::Recovered, count, (count > 0).then_some(arrival));
             }
-            (Ok(_), Place::Gap { .. }) => return Start::behind(Outcome::Recovered, 0, None),
+            (Ok(_), PositionState::Gap { .. }) => return Start::behind(Outcome::Recovered, 0, None),
             (Err(found), _) => found,
         };
         let is_gone = matches!(found.reason, GapReason::Expired | GapReason::Overrun);
@@ -116,9 +116,9 @@ impl Shard {
         // The beginning of an epoch without messages is where the one before it ended, or where its run began.
         let began = if number.is_none() && after.sequence == 0 { node.sure_of(after) } else { 0 };
         let origin = match number {
-            Some(number) => Origin::After(node.position(log, number)),
-            None if began > 0 => Origin::Arrival(began),
-            None => Origin::After(after),
+            Some(number) => PageStart::After(node.position(log, number)),
+            None if began > 0 => PageStart::Arrival(began),
+            None => PageStart::After(after),
         };
         self.read_back(cursor, began, Some(after), origin, false);
         Start::reading(Outcome::Recovered)
@@ -139,7 +139,7 @@ impl Shard {
             Err(reason) => reason,
         };
         if self.has_in_journal(cursor, resume_token, reason, node) {
-            self.read_back(cursor, resume_token.arrival, None, Origin::Arrival(resume_token.arrival), false);
+            self.read_back(cursor, resume_token.arrival, None, PageStart::Arrival(resume_token.arrival), false);
             return Start::reading(Outcome::Recovered);
         }
         let nowhere = Position { epoch: 0, sequence: 0 };
@@ -158,7 +158,7 @@ impl Shard {
             return Start::behind(Outcome::History, kept, (kept > 0).then_some(arrival));
         };
         let place = Last { count, after: node.purged_until(&name), until: node.before_kept(log) };
-        self.read_back(cursor, 0, None, Origin::Last(place), true);
+        self.read_back(cursor, 0, None, PageStart::Last(place), true);
         Start::reading(Outcome::History)
     }
 
@@ -183,7 +183,7 @@ impl Shard {
                 Ok(arrival)
             }
             Err(reason) if self.has_in_journal(cursor, resume_token, reason, node) => {
-                self.read_back(cursor, resume_token.arrival, None, Origin::Arrival(resume_token.arrival), false);
+                self.read_back(cursor, resume_token.arrival, None, PageStart::Arrival(resume_token.arrival), false);
                 Ok(resume_token.arrival)
             }
             Err(reason) => Err(reason),

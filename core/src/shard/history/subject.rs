@@ -1,4 +1,4 @@
-//! A page of one subject's messages, and what follows from it: sequences without a hole are sent, a hole is a gap of exactly so many, and
+//! A page of one subject's messages, and what follows from it: consecutive sequences are sent, missing ones are a gap of exactly so many, and
 //! where memory goes on from the last position the cursor is caught up from there.
 use std::sync::{Arc, MutexGuard};
 
@@ -6,13 +6,13 @@ use super::{Page, revive};
 use crate::codec::{self, Wire, sse};
 use crate::command::{GapReason, Push};
 use crate::cursor::CursorState;
-use crate::journal::{KeptMessage, Place};
+use crate::journal::{KeptMessage, PageStart};
 use crate::message::LogId;
 use crate::node::Node;
 use crate::position::Position;
 use crate::shard::gap::Missing;
 use crate::shard::join::placed;
-use crate::shard::{Outlet, Shard, mqtt};
+use crate::shard::{Shard, SocketOutput, mqtt};
 
 /// What of a page comes next for who stands at a position.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ struct After {
 }
 
 impl Shard {
-    pub(super) fn use_subject_page<O: Outlet>(
+    pub(super) fn use_subject_page<O: SocketOutput>(
         &mut self,
         id: u32,
         log: LogId,
@@ -65,7 +65,7 @@ impl Shard {
         let Some(name) = self.streams.get(cursor.stream).map(|stream| Arc::clone(&stream.name)) else { return };
         let goes_on = cursor.gap_from_oldest || reading.is_history;
         let stand = reading.position(cursor.sequence);
-        let is_lost = !page.is_whole && !matches!(reading.place, Place::Offset(_));
+        let is_lost = !page.is_whole && !matches!(reading.place, PageStart::Offset(_));
         if page.has_failed || is_lost && !goes_on {
             return self.leave_journal(id, log, stand, false, &mut node);
         }
@@ -101,8 +101,8 @@ impl Shard {
             if let Some(reading) = cursor.reading_mut() {
                 reading.epoch = placed.map_or(reading.epoch, |at| at.epoch);
                 reading.follows = stand.filter(|_| cut.gap.is_some_and(|gap| gap.is_silent()));
-                reading.place = Place::Offset(begin);
-                reading.next = Some((end, Place::Offset(cut.next)));
+                reading.place = PageStart::Offset(begin);
+                reading.next = Some((end, PageStart::Offset(cut.next)));
                 (reading.is_last, reading.is_whole) = (is_last && cut.is_all, is_whole);
                 reading.is_history &= last.is_none();
             }
@@ -158,7 +158,7 @@ impl Shard {
         if let Some(cursor) = self.cursors.get_mut(id) {
             cursor.reads_back = false;
         }
-        self.tell_hole(id, log, &missing, node);
+        self.tell_missing(id, log, &missing, node);
     }
 
     /// What memory keeps comes next; what is gone before it is told to nobody.
@@ -200,7 +200,7 @@ impl Shard {
     }
 }
 
-/// The next run of a page: without a hole, of one epoch.
+/// The next run of a page: consecutive sequences of one epoch.
 fn cut(page: Page, after: &After, count_max: usize) -> Cut {
     let mut cut = Cut { next: page.next, is_all: true, ..Cut::default() };
     let is_before = |kept: &KeptMessage| {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_where_a_sequence_is_missing_and_the_hole_is_counted() {
+    fn a_run_ends_where_a_sequence_is_missing_and_the_missing_are_counted() {
         let rows = [(7, 1), (7, 2), (7, 5), (7, 6)];
         assert_eq!(show(&cut(page(&rows, true), &after((7, 0)), 9)), (None, vec![1, 2], 2));
         assert_eq!(show(&cut(page(&rows, true), &after((7, 2)), 9)), (Some((7, 4, Some(2))), vec![5, 6], 4));

@@ -6,12 +6,12 @@ use crate::codes::Code;
 use crate::cursor::{CursorState, NONE};
 use crate::http::{self, Answer};
 use crate::message::Message;
-use crate::node::HOLES_MAX;
+use crate::node::MISSING_MAX;
 use crate::position::Position;
 use crate::shard::connection::Phase;
 use crate::shard::encode::{self, Item, Told};
 use crate::shard::outbound::{Frames, GATHER_BYTES};
-use crate::shard::{Outlet, Shard, lock};
+use crate::shard::{Shard, SocketOutput, lock};
 use crate::stream::Source;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Gaps with their snapshots that an answer takes at a time: as many of the largest fit.
-const POLL_HOLES_MAX: usize = 8;
+const POLL_MISSING_MAX: usize = 8;
 
 /// An answer under way.
 #[derive(Debug)]
@@ -100,9 +100,9 @@ impl Shard {
     }
 
     /// How many subjects with a gap one step of a cursor tells of: an answer ends once its place has moved, and cannot hold all snapshots.
-    pub(in crate::shard) fn holes_max(&self, cursor: u32) -> usize {
+    pub(in crate::shard) fn missing_max(&self, cursor: u32) -> usize {
         let connection = self.cursors.get(cursor).and_then(|cursor| self.connections.get(cursor.connection));
-        if connection.is_some_and(|connection| connection.wire == Wire::Poll) { POLL_HOLES_MAX } else { HOLES_MAX }
+        if connection.is_some_and(|connection| connection.wire == Wire::Poll) { POLL_MISSING_MAX } else { MISSING_MAX }
     }
 
     fn room(&self, socket: u32) -> usize {
@@ -194,7 +194,7 @@ impl Shard {
     }
 
     /// Completes an answer if it is time to.
-    pub(in crate::shard) fn serve_poll<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(in crate::shard) fn serve_poll<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let private = std::mem::take(&mut connection.private);
         let Some(poll) = self.poll_mut(socket) else { return };

@@ -5,7 +5,7 @@ use super::Taken;
 use crate::codes::Code;
 use crate::http::{Answer, Refused};
 use crate::shard::connection::Phase;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 
 impl Shard {
     /// Writes an answer; those before it have been.
@@ -67,7 +67,7 @@ impl Shard {
     }
 
     /// Deadlines of a connection between its requests and within one.
-    pub(in crate::shard) fn look_at_request<O: Outlet>(
+    pub(in crate::shard) fn look_at_request<O: SocketOutput>(
         &mut self,
         socket: u32,
         duration_ms: u64,

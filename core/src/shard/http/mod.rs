@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::access::Excess;
 use super::connection::{Access, Connection, Phase};
 use super::session::Step;
-use super::{Outlet, Shard};
+use super::{Shard, SocketOutput};
 use crate::codec::Wire;
 use crate::codes::Code;
 use crate::http::{self, Chunked, Framing, Head, Method, Refused, Shape};
@@ -87,7 +87,7 @@ enum Taken {
 
 impl Shard {
     /// Bytes of a connection that speaks HTTP.
-    pub(super) fn read_requests<O: Outlet>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
+    pub(super) fn read_requests<O: SocketOutput>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let is_polling = connection.wire == Wire::Poll && connection.phase == Phase::Open;
         let details = connection.details.as_ref().and_then(|details| details.exchange.as_ref());
@@ -115,7 +115,7 @@ impl Shard {
         }
     }
 
-    fn read_in_order<O: Outlet>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
+    fn read_in_order<O: SocketOutput>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
         let mut rest = bytes;
         loop {
             let bytes_max = self.settings.limits.reply_buffer_bytes_max;
@@ -158,7 +158,7 @@ impl Shard {
     }
 
     /// The request before has been answered: goes on with what came behind it.
-    pub(super) fn read_ahead<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn read_ahead<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.phase != Phase::Http || connection.is_asking {
             return;
@@ -177,7 +177,7 @@ impl Shard {
         }
     }
 
-    fn take_request<O: Outlet>(&mut self, socket: u32, rest: &mut &[u8], out: &mut O) -> Taken {
+    fn take_request<O: SocketOutput>(&mut self, socket: u32, rest: &mut &[u8], out: &mut O) -> Taken {
         let Some(connection) = self.connections.get_mut(socket) else { return Taken::End };
         if connection.exchange().receiving.is_some() {
             return self.take_body(socket, rest);
@@ -286,7 +286,7 @@ impl Shard {
     }
 
     /// The server has answered the question of a request: it is answered anew.
-    pub(super) fn resume_request<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(super) fn resume_request<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let settings = Arc::clone(&self.settings);
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(kept) = connection.exchange().kept.take() else { return };

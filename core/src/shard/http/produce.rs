@@ -10,7 +10,7 @@ use crate::http::{self, Answer, Head, Refused};
 use crate::node::Outcome;
 use crate::position::Position;
 use crate::shard::session::Step;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 
 /// An answer that waits for the disk.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl Shard {
     }
 
     /// The disk has caught up with an answer, or will not.
-    pub(in crate::shard) fn answer_held<O: Outlet>(&mut self, socket: u32, is_kept: bool, out: &mut O) {
+    pub(in crate::shard) fn answer_held<O: SocketOutput>(&mut self, socket: u32, is_kept: bool, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         let Some(held) = connection.exchange().held.take() else { return };
         connection.is_asking = false;

@@ -6,11 +6,17 @@ use crate::command::{Connect, Id};
 use crate::http::{self, Head};
 use crate::shard::connection::Phase;
 use crate::shard::mqtt::Mqtt;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 
 impl Shard {
     /// A request that becomes a WebSocket.
-    pub(super) fn switch<O: Outlet>(&mut self, socket: u32, head: &Head<'_>, behind: &[u8], out: &mut O) -> Taken {
+    pub(super) fn switch<O: SocketOutput>(
+        &mut self,
+        socket: u32,
+        head: &Head<'_>,
+        behind: &[u8],
+        out: &mut O,
+    ) -> Taken {
         self.commit();
         let upgrade = match http::upgrade(head, self.settings.compresses) {
             Ok(upgrade) => upgrade,

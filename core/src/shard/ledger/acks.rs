@@ -10,7 +10,7 @@ use crate::node::{Node, Outcome};
 use crate::position::Position;
 use crate::report::ConnectionId;
 use crate::shard::connection::Phase;
-use crate::shard::{Outlet, Shard, lock};
+use crate::shard::{Shard, SocketOutput, lock};
 
 /// One answer that waits.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Shard {
     }
 
     /// Gives the answers that the disk has caught up with, or will not.
-    pub(in crate::shard) fn give_acks<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn give_acks<O: SocketOutput>(&mut self, out: &mut O) {
         if self.written.acks.held.is_empty() {
             return;
         }
@@ -103,7 +103,7 @@ impl Shard {
         }
     }
 
-    fn give_ack<O: Outlet>(&mut self, socket: u32, held: &Held, is_kept: bool, out: &mut O) {
+    fn give_ack<O: SocketOutput>(&mut self, socket: u32, held: &Held, is_kept: bool, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if held.is_request {
             if connection.phase == Phase::Http {

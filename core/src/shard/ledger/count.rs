@@ -4,7 +4,7 @@ use super::{Ledger, SLICES_EACH};
 use crate::cursor::CursorState;
 use crate::journal::{LATENCY_BUCKETS, latency_bucket};
 use crate::shard::outbound::{Frames, Note, Passed};
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 use crate::stream::Source;
 use crate::window::Handed;
 
@@ -68,7 +68,7 @@ impl Ledger {
     }
 
     /// Times a slice that holds messages which were accepted at `since_us`.
-    pub(in crate::shard) fn time<O: Outlet>(&mut self, stream: u32, since_us: u32, out: &mut O) {
+    pub(in crate::shard) fn time<O: SocketOutput>(&mut self, stream: u32, since_us: u32, out: &mut O) {
         if !self.keeps_deliveries {
             return;
         }

@@ -253,7 +253,7 @@ impl Shard {
     }
 
     /// The client that this connection waited for has gone, or must go itself.
-    pub(in crate::shard) fn take_mail<O: crate::shard::Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn take_mail<O: crate::shard::SocketOutput>(&mut self, out: &mut O) {
         while !self.mail.is_empty() {
             for mail in std::mem::take(&mut self.mail) {
                 match mail {

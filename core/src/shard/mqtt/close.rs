@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::shard::connection::Phase;
 use crate::shard::gap::Gone;
 use crate::shard::session::Step;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 use crate::websocket;
 
 impl Shard {
@@ -65,7 +65,7 @@ impl Shard {
     }
 
     /// Looks at connections whose time is short.
-    pub(in crate::shard) fn look_at_hasty<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn look_at_hasty<O: SocketOutput>(&mut self, out: &mut O) {
         let mut hasty = std::mem::take(&mut self.hasty);
         hasty.sort_unstable();
         hasty.dedup();

@@ -4,11 +4,11 @@ use crate::codes::Code;
 use crate::mqtt::{self, Fault, Packet, Reason, Split, Version};
 use crate::shard::connection::Phase;
 use crate::shard::session::Step;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 
 impl Shard {
     /// Bytes of a TCP connection to an MQTT listener.
-    pub(in crate::shard) fn receive_packets<O: Outlet>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
+    pub(in crate::shard) fn receive_packets<O: SocketOutput>(&mut self, socket: u32, bytes: &[u8], out: &mut O) {
         self.read_packets(socket, bytes);
         self.pause_asking(socket, out);
     }
@@ -107,7 +107,7 @@ impl Shard {
     }
 
     /// The server has answered, or the client identifier is free: goes on where the connection waited.
-    pub(in crate::shard) fn unpark_packets<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(in crate::shard) fn unpark_packets<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.is_asking = false;
         if connection.phase == Phase::Open {

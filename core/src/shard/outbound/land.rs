@@ -5,11 +5,11 @@ use crate::codes::Code;
 use crate::cursor::CursorState;
 use crate::position::Moment;
 use crate::shard::connection::Blocked;
-use crate::shard::{Outlet, Sending, Shard};
+use crate::shard::{Sending, Shard, SocketOutput};
 
 impl Shard {
     /// Answers a pending send.
-    pub fn sent<O: Outlet>(&mut self, token: u32, outcome: Sending, out: &mut O) {
+    pub fn sent<O: SocketOutput>(&mut self, token: u32, outcome: Sending, out: &mut O) {
         let Some(slot) = self.flights.get_mut(token as usize) else { return };
         let flight = Flight {
             connection: slot.connection,
@@ -23,7 +23,7 @@ impl Shard {
         self.land(flight, count, out);
     }
 
-    pub(in crate::shard) fn land<O: Outlet>(&mut self, flight: Flight, count: usize, out: &mut O) {
+    pub(in crate::shard) fn land<O: SocketOutput>(&mut self, flight: Flight, count: usize, out: &mut O) {
         self.counters.bytes_out += count as u64;
         let now = Moment::at(self.now.mono_ms);
         let has_frames = !matches!(&flight.load, Load::Frames(frames) if frames.notes.is_empty());
@@ -51,7 +51,7 @@ impl Shard {
         }
     }
 
-    fn land_slice<O: Outlet>(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize, out: &mut O) {
+    fn land_slice<O: SocketOutput>(&mut self, cursor_id: u32, from: u64, bytes: usize, count: usize, out: &mut O) {
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
         let Some(stream) = self.streams.get(cursor.stream) else { return };
         if let Some(window) = &stream.window
@@ -93,7 +93,7 @@ impl Shard {
         self.count_rest(socket, (end.place - reached) as usize);
     }
 
-    fn land_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, count: usize, out: &mut O) {
+    fn land_frames<O: SocketOutput>(&mut self, socket: u32, mut frames: Frames, count: usize, out: &mut O) {
         self.count_frames(socket, &frames, count, out);
         if count < frames.bytes.len() {
             self.keep_rest(socket, &mut frames, count);
@@ -104,7 +104,7 @@ impl Shard {
     }
 
     /// Counts what a connection's socket took of its frames, or will take.
-    pub(in crate::shard) fn count_frames<O: Outlet>(
+    pub(in crate::shard) fn count_frames<O: SocketOutput>(
         &mut self,
         socket: u32,
         frames: &Frames,
@@ -119,7 +119,7 @@ impl Shard {
         }
     }
 
-    fn note_frames<O: Outlet>(&mut self, frames: &Frames, count: usize, out: &mut O) {
+    fn note_frames<O: SocketOutput>(&mut self, frames: &Frames, count: usize, out: &mut O) {
         let Some(ledger) = &mut self.written.ledger else { return };
         ledger.frames(frames, count);
         let cursor = frames.notes.first().and_then(|note| self.cursors.get(note.cursor));

@@ -9,7 +9,7 @@ pub(super) use frames::{Frames, Note, Passed};
 pub(super) use rest::Rest;
 
 use super::connection::{Blocked, Phase};
-use super::{Outlet, Sending, Shard};
+use super::{Sending, Shard, SocketOutput};
 use crate::codec::Wire;
 use crate::codes::Code;
 use crate::cursor::{CursorState, NONE};
@@ -49,7 +49,7 @@ pub(super) enum Load {
 
 impl Shard {
     /// Sends what this turn brought: first the single frames, then the streams that grew.
-    pub(in crate::shard) fn deliver<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn deliver<O: SocketOutput>(&mut self, out: &mut O) {
         self.note_growth();
         self.deliver_singles(out);
         self.entries.clear();
@@ -78,7 +78,7 @@ impl Shard {
     }
 
     /// Hands each cursor of a stream its slice, or notes that its connection has something to send.
-    pub(in crate::shard) fn walk<O: Outlet>(&mut self, id: u32, is_alone: bool, out: &mut O) {
+    pub(in crate::shard) fn walk<O: SocketOutput>(&mut self, id: u32, is_alone: bool, out: &mut O) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.held = None;
         let has_parts = stream.wire == Wire::MqttParts;
@@ -113,7 +113,7 @@ impl Shard {
     }
 
     /// Sends the window's bytes from where a cursor stands to its segment's end.
-    fn send_slice<O: Outlet>(&mut self, id: u32, cursor_id: u32, socket: u32, out: &mut O) {
+    fn send_slice<O: SocketOutput>(&mut self, id: u32, cursor_id: u32, socket: u32, out: &mut O) {
         let Some(window) = self.streams.get(id).and_then(|s| s.window.as_ref()) else { return };
         let Some(cursor) = self.cursors.get_mut(cursor_id) else { return };
         let CursorState::Live(from) = cursor.stand else { return };
@@ -131,7 +131,7 @@ impl Shard {
     }
 
     /// Sends a buffer of frames.
-    pub(in crate::shard) fn send_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
+    pub(in crate::shard) fn send_frames<O: SocketOutput>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
         match self.connections.get(socket).map(|connection| (connection.wire, connection.phase)) {
             Some((Wire::SseMany, _)) => self.put_resume_token(socket, &mut frames),
             Some((Wire::Poll, Phase::Open)) => {
@@ -152,7 +152,7 @@ impl Shard {
         self.launch(Flight { connection: socket, bytes, load: Load::Frames(frames) }, sending, out);
     }
 
-    pub(in crate::shard) fn launch<O: Outlet>(&mut self, flight: Flight, sending: Sending, out: &mut O) {
+    pub(in crate::shard) fn launch<O: SocketOutput>(&mut self, flight: Flight, sending: Sending, out: &mut O) {
         self.counters.sends += 1;
         match sending {
             Sending::Pending => {
@@ -212,7 +212,7 @@ impl Shard {
     }
 
     /// Sends what is left to send this turn; to be called whenever pending sends were answered, until nothing is pending.
-    pub fn more<O: Outlet>(&mut self, out: &mut O) {
+    pub fn more<O: SocketOutput>(&mut self, out: &mut O) {
         let is_answered = self.flights.iter().all(|flight| matches!(flight.load, Load::Answered));
         if is_answered {
             self.flights.clear();
@@ -243,7 +243,7 @@ impl Shard {
     }
 
     /// Sends a connection's private bytes, or else what its cursors have.
-    fn serve<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    fn serve<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         if connection.has_rest {
             self.send_rest(socket, out);
@@ -290,7 +290,7 @@ impl Shard {
     }
 
     /// Copies the frames of several cursors of one connection together, so that they leave in one send.
-    fn gather<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    fn gather<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let mut frames = self.buffer();
         while frames.bytes.len() < GATHER_BYTES
             && let Some(id) = self.unlink_first(socket)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Flight, Frames, Load};
 use crate::codes::Code;
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 
 /// A large frame's rest, to be sent before anything else.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Shard {
     }
 
     /// Sends what is left of a large frame, or of a large buffer.
-    pub(in crate::shard) fn send_rest<O: Outlet>(&mut self, socket: u32, out: &mut O) {
+    pub(in crate::shard) fn send_rest<O: SocketOutput>(&mut self, socket: u32, out: &mut O) {
         let Some(connection) = self.connections.get_mut(socket) else { return };
         connection.has_rest = false;
         let Some(rest) = connection.details.as_mut().and_then(|details| details.rest.take()) else { return };
@@ -88,7 +88,7 @@ impl Shard {
 
     /// Lets go of connections whose rests were too much, or of which a send failed: to those nothing can be sent, whatever state they are
     /// in. Only while nothing is in flight.
-    pub(in crate::shard) fn close_doomed<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn close_doomed<O: SocketOutput>(&mut self, out: &mut O) {
         for (socket, code) in std::mem::take(&mut self.doomed) {
             if self.connections.get(socket).is_some() {
                 self.forget(socket, code as u16, out);

@@ -5,11 +5,11 @@ use crate::cursor::CursorState;
 use crate::node::Entry;
 use crate::shard::absorb::Single;
 use crate::shard::encode::{self, Item, Told};
-use crate::shard::{Outlet, Shard};
+use crate::shard::{Shard, SocketOutput};
 use crate::stream::Source;
 
 impl Shard {
-    pub(in crate::shard) fn deliver_singles<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn deliver_singles<O: SocketOutput>(&mut self, out: &mut O) {
         let mut singles = std::mem::take(&mut self.singles);
         self.delivered = self.arrived;
         singles.sort_unstable_by_key(|single| (single.connection, single.entry, single.cursor));
@@ -20,7 +20,7 @@ impl Shard {
         self.singles = singles;
     }
 
-    fn send_singles<O: Outlet>(&mut self, run: &[Single], out: &mut O) {
+    fn send_singles<O: SocketOutput>(&mut self, run: &[Single], out: &mut O) {
         let Some(socket) = run.first().map(|single| single.connection) else { return };
         let mut frames = self.buffer();
         let Some(connection) = self.connections.get_mut(socket) else { return };

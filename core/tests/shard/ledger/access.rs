@@ -19,7 +19,7 @@ fn rows(world: &mut World) -> Vec<AccessRow> {
 }
 
 /// What the rows say that happened, each by which wire.
-fn told(world: &mut World) -> Vec<(&'static str, &'static str)> {
+fn access_rows(world: &mut World) -> Vec<(&'static str, &'static str)> {
     rows(world).iter().map(|row| (row.kind.name(), row.protocol)).collect()
 }
 
@@ -59,7 +59,7 @@ fn a_websocket_has_come_at_its_first_command_whatever_that_is() {
     {
         let mut world = World::new(journaling(), 1, false);
         let place = world.connect(0);
-        assert_eq!(told(&mut world), [], "it may still say who it is");
+        assert_eq!(access_rows(&mut world), [], "it may still say who it is");
         world.ask(place, command);
         let came = rows(&mut world);
         assert_eq!(
@@ -68,7 +68,7 @@ fn a_websocket_has_come_at_its_first_command_whatever_that_is() {
             "{command}"
         );
         world.ask(place, r#"{"connect":{"client":"late"}}"#);
-        assert_eq!(told(&mut world), [], "nobody comes twice");
+        assert_eq!(access_rows(&mut world), [], "nobody comes twice");
         world.gone(place);
         assert_eq!(end(&mut world), ("disconnected", Some(1001), None));
     }
@@ -79,7 +79,7 @@ fn who_says_nothing_has_come_when_it_leaves_or_when_it_might_have_said_something
     let mut world = World::new(journaling(), 1, false);
     let place = world.connect(0);
     world.gone(place);
-    assert_eq!(told(&mut world), [("connected", "json"), ("disconnected", "json")]);
+    assert_eq!(access_rows(&mut world), [("connected", "json"), ("disconnected", "json")]);
 
     let place = world.connect_on(0, "binary");
     let handshake_ms = Settings::default().limits.handshake_ms_max;
@@ -87,9 +87,9 @@ fn who_says_nothing_has_come_when_it_leaves_or_when_it_might_have_said_something
         world.advance(250);
         world.turn_all();
     }
-    assert_eq!(told(&mut world), [("connected", "binary")]);
+    assert_eq!(access_rows(&mut world), [("connected", "binary")]);
     world.gone(place);
-    assert_eq!(told(&mut world), [("disconnected", "binary")]);
+    assert_eq!(access_rows(&mut world), [("disconnected", "binary")]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn who_was_refused_or_left_while_it_was_judged_never_came() {
     let place = world.connect(0);
     world.ask(place, r#"{"connect":{"token":"t"}}"#);
     world.gone(place);
-    assert_eq!(told(&mut world), []);
+    assert_eq!(access_rows(&mut world), []);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_token_is_renewed_by_who_has_one_and_not_by_who_came_without() {
     grant(&mut world, connection);
     world.ask(place, r#"{"connect":{"token":"u"}}"#);
     assert_eq!(questions(&mut world), [(connection, true)]);
-    assert_eq!(told(&mut world).iter().filter(|(kind, _)| *kind == "connected").count(), 1);
+    assert_eq!(access_rows(&mut world).iter().filter(|(kind, _)| *kind == "connected").count(), 1);
 }
 
 #[test]
@@ -134,20 +134,20 @@ fn requests_and_streams_of_events_have_their_wires() {
         world.turn_all();
     };
     ask(&mut world, "/v1/openapi.json");
-    assert_eq!(told(&mut world), [], "what anybody may read");
+    assert_eq!(access_rows(&mut world), [], "what anybody may read");
     ask(&mut world, "/v1/messages?subject=/a");
-    assert_eq!(told(&mut world), [("connected", "http"), ("subscribed", "http")]);
+    assert_eq!(access_rows(&mut world), [("connected", "http"), ("subscribed", "http")]);
     ask(&mut world, "/v1/stream?subject=/a");
-    assert_eq!(told(&mut world), [("subscribed", "sse")]);
+    assert_eq!(access_rows(&mut world), [("subscribed", "sse")]);
     world.gone(place);
-    assert_eq!(told(&mut world), [("disconnected", "sse")]);
+    assert_eq!(access_rows(&mut world), [("disconnected", "sse")]);
 
     let place = world.accept(0);
     world.bytes(place, get("/v1/stream?subject=/a&subject=/b", None).as_bytes());
     world.turn_all();
     world.gone(place);
     let kinds = ["connected", "subscribed", "subscribed", "disconnected"];
-    assert_eq!(told(&mut world), kinds.map(|kind| (kind, "sse")));
+    assert_eq!(access_rows(&mut world), kinds.map(|kind| (kind, "sse")));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_stream_that_is_asked_about_comes_when_it_is_allowed() {
         let place = world.accept(0);
         world.bytes(place, get("/v1/stream?subject=/a", None).as_bytes());
         world.turn_all();
-        assert_eq!(told(&mut world), []);
+        assert_eq!(access_rows(&mut world), []);
         let asked = world.reports().into_iter().find_map(|report| match report {
             Report::Ask { connection, .. } => Some(connection),
             _ => None,
@@ -168,7 +168,7 @@ fn a_stream_that_is_asked_about_comes_when_it_is_allowed() {
         world.order(0, Order::Answer { connection: asked.expect("a question"), rule, is_background: false });
         world.turn_all();
         let protocol = if verdict == "allow" { "sse" } else { "http" };
-        assert_eq!(told(&mut world), kinds.iter().map(|kind| (*kind, protocol)).collect::<Vec<_>>());
+        assert_eq!(access_rows(&mut world), kinds.iter().map(|kind| (*kind, protocol)).collect::<Vec<_>>());
     }
 }
 
@@ -218,8 +218,8 @@ fn mqtt_has_reasons_and_refusals_in_its_own_numbers() {
         let place = come(&mut world, 0, &says);
         world.turn(0);
         world.gone(place);
-        let (told, number, said) = end(&mut world);
-        assert_eq!((told, number), (kind, Some(code)));
+        let (row_kind, number, said) = end(&mut world);
+        assert_eq!((row_kind, number), (kind, Some(code)));
         assert!(reason.is_none() || said == reason, "{said:?}");
     }
 }

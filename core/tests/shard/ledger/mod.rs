@@ -1,4 +1,4 @@
-//! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another without a hole, and what
+//! What is written down of deliveries adds up: for each subscription of a subject its rows follow one another directly, and what
 //! was handed over, merged or told missing is the whole of each range.
 
 mod access;
@@ -56,8 +56,8 @@ fn check_chain(rows: &[DeliveryRow], is_merged: bool) -> Result<u64, TestCaseErr
         let from = from.expect("a range that was sent begins somewhere");
         prop_assert!(stand.is_none_or(|stand| stand + 1 == from), "{stand:?} then {from} in {rows:?}");
         if let Some(missed) = row.gap_count {
-            let (told, whole) = (row.count + row.conflated + missed, to + 1 - from);
-            prop_assert!(told == whole || (is_merged && told > whole), "{row:?}");
+            let (accounted, whole) = (row.count + row.conflated + missed, to + 1 - from);
+            prop_assert!(accounted == whole || (is_merged && accounted > whole), "{row:?}");
         }
         prop_assert!(row.count > 0 || row.gaps > 0);
         stand = Some(to);

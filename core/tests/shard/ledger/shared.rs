@@ -86,8 +86,8 @@ impl Life {
             prop_assert!((row.peer.connection.0 as i64) < 0, "it is nobody's connection");
             let stand = stands.insert(row.peer.connection.0, to);
             prop_assert!(stand.is_none_or(|stand| stand + 1 == from), "{stand:?} then {row:?}");
-            let told = row.count + row.conflated + row.gap_count.unwrap_or(u64::MAX / 2);
-            prop_assert!(told >= to + 1 - from && row.count <= to + 1 - from, "{row:?}");
+            let accounted = row.count + row.conflated + row.gap_count.unwrap_or(u64::MAX / 2);
+            prop_assert!(accounted >= to + 1 - from && row.count <= to + 1 - from, "{row:?}");
             dealt += row.count;
         }
         prop_assert!(dealt <= self.published);

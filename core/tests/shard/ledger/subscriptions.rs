@@ -34,8 +34,8 @@ fn rows_of_subscriptions_that_follow_each_other_within_a_moment_are_told_apart_b
         assert!(began[0] / 1_000 == world.now.wall_ms && handed.is_sorted());
         // Of each subscription there is a row at least, and it comes before the next one begins.
         let last = began[began.len() - 1];
-        let is_told = |from, to| handed.iter().any(|time_us| (from..to).contains(time_us));
-        assert!(began.windows(2).all(|pair| is_told(pair[0], pair[1])) && is_told(last, last + 1_000_000));
+        let is_delivered = |from, to| handed.iter().any(|time_us| (from..to).contains(time_us));
+        assert!(began.windows(2).all(|pair| is_delivered(pair[0], pair[1])) && is_delivered(last, last + 1_000_000));
     }
 }
 

@@ -239,9 +239,9 @@ fn a_subscription_that_is_too_deep_by_now_ends_alone() {
         let bytes = taken(&mut world, place);
         assert_eq!(bytes[2..4], [1, 0], "{filter}: {bytes:x?}");
         assert!(has(&bytes, "queued") && has(&bytes, "allowed"), "{filter}: {bytes:x?}");
-        let told = std::mem::take(&mut world.reports);
-        let is_told = |report: &Report| format!("{report:?}").contains("pattern_segments_max");
-        assert!(told.iter().any(is_told), "{filter}: {told:?}");
+        let reports = std::mem::take(&mut world.reports);
+        let is_reported = |report: &Report| format!("{report:?}").contains("pattern_segments_max");
+        assert!(reports.iter().any(is_reported), "{filter}: {reports:?}");
     }
 }
 

@@ -85,11 +85,11 @@ fn all(numbers: std::ops::Range<u32>) -> Vec<u32> {
 }
 
 pub(super) fn missed(world: &World) -> Vec<(String, String, Option<u64>)> {
-    let told = world.reports.iter().filter_map(|report| match report {
+    let reported = world.reports.iter().filter_map(|report| match report {
         Report::MqttMissed { client, selector, missed, .. } => Some((client.to_string(), selector.clone(), *missed)),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn past_its_bound_a_session_skips_the_oldest_and_stays() {
     let (_, numbers) = hear(&mut world, slow, true);
     assert_eq!(numbers[..2], [0, 1]);
     assert_eq!(numbers[numbers.len() - 20..], all(180..200));
-    let told = missed(&world);
-    assert_eq!(told.iter().map(|one| one.2.unwrap()).sum::<u64>(), 200 - numbers.len() as u64);
-    assert!(told.iter().all(|one| (&*one.0, &*one.1) == ("slow", "/a")), "{told:?}");
+    let reported = missed(&world);
+    assert_eq!(reported.iter().map(|one| one.2.unwrap()).sum::<u64>(), 200 - numbers.len() as u64);
+    assert!(reported.iter().all(|one| (&*one.0, &*one.1) == ("slow", "/a")), "{reported:?}");
     publish(&mut world, publisher, "/a", 200..203);
     assert_eq!(hear(&mut world, slow, true).1, all(200..203), "it goes on");
 }
@@ -212,8 +212,8 @@ fn a_session_that_is_away_skips_over_all_its_topics_and_is_told_how_many_when_it
     assert_eq!(connack[0], 1, "the session is still there");
     assert!(connack.ends_with(b"godwit-missed\0\x0230"), "{connack:x?}");
     // Of ten subjects, a few reports a second.
-    let told = missed(&world);
-    assert!(!told.is_empty() && told.iter().all(|one| &*one.0 == "away" && one.2 == Some(3)), "{told:?}");
+    let reported = missed(&world);
+    assert!(!reported.is_empty() && reported.iter().all(|one| &*one.0 == "away" && one.2 == Some(3)), "{reported:?}");
 }
 
 #[test]

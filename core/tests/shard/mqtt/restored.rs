@@ -20,7 +20,7 @@ fn world(run: u64) -> World {
 
 #[test]
 fn a_session_that_comes_back_after_a_restart_may_have_missed_what_no_journal_keeps() {
-    for (filter, qos, is_told) in [
+    for (filter, qos, is_reported) in [
         ("volatile/#", 1, true),
         ("#", 1, true),
         ("volatile/a", 2, true),
@@ -47,7 +47,7 @@ fn a_session_that_comes_back_after_a_restart_may_have_missed_what_no_journal_kee
             }
             node.finish_restore(now);
         }
-        for expected in [is_told, false] {
+        for expected in [is_reported, false] {
             let place = come_as(&mut after, ann(), &connect_with("c", false));
             let connack = taken(&mut after, place);
             assert_eq!(connack[2..4], [1, 0], "{filter}");

@@ -20,7 +20,7 @@ fn world(change: impl FnOnce(&mut Limits)) -> World {
 }
 
 /// The log entries about refused commands since the last call.
-fn told(world: &mut World) -> Vec<String> {
+fn reports(world: &mut World) -> Vec<String> {
     let reason = |report| match report {
         Report::CommandRefused { reason, .. } => Some(reason),
         _ => None,
@@ -65,7 +65,7 @@ fn a_refusal_names_the_quota_in_the_log_and_in_the_reason_string() {
         world.bytes(place, &says("first"));
         world.turn_all();
         taken(&mut world, place);
-        told(&mut world);
+        reports(&mut world);
         for _ in 0..2 {
             world.bytes(place, &says("second"));
             world.turn_all();
@@ -73,8 +73,8 @@ fn a_refusal_names_the_quota_in_the_log_and_in_the_reason_string() {
             let answer = taken(&mut world, place);
             assert!(has(&answer, &name), "{name}: {}", String::from_utf8_lossy(&answer));
             assert!(answer.contains(&0x97), "{answer:x?}");
-            let told = told(&mut world);
-            assert!(told.len() == 1 && told[0].contains(&name), "{name}: {told:?}");
+            let reports = reports(&mut world);
+            assert!(reports.len() == 1 && reports[0].contains(&name), "{name}: {reports:?}");
         }
     }
 }
@@ -94,11 +94,11 @@ fn a_session_that_may_not_be_resumed_is_told_which_quota_it_is() {
     for shard in 0..2 {
         world.order(shard, Order::Configure(Arc::new(less.clone())));
     }
-    told(&mut world);
+    reports(&mut world);
     let place = come_as(&mut world, ann(), &connect_with("c", false));
     let answer = taken(&mut world, place);
     assert!(answer[3] == 0x97 && has(&answer, "limits.subscriptions_per_identity_max"), "{answer:x?}");
-    assert!(told(&mut world).iter().any(|line| line.contains("limits.subscriptions_per_identity_max")));
+    assert!(reports(&mut world).iter().any(|line| line.contains("limits.subscriptions_per_identity_max")));
 }
 
 /// How a client comes: over TCP, or MQTT over WebSocket.

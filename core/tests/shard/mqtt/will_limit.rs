@@ -52,14 +52,14 @@ fn one_will_too_many_is_refused_at_connect_in_the_words_of_each_version() {
         assert!((60_000..61_000).contains(&held(&world)), "once, and nothing beside: {}", held(&world));
         world.reports();
         assert_eq!(come(&mut world, "ann", &connect(version, "b", 60_000, 0)).1, reason);
-        let told = world.reports().into_iter().filter_map(|report| match report {
+        let reported = world.reports().into_iter().filter_map(|report| match report {
             Report::CommandRefused { code, reason, client, .. } => Some((code, reason, client)),
             _ => None,
         });
-        let told: Vec<_> = told.collect();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].0, told[0].2.as_deref()), (Code::NodeBusy, Some("b")));
-        assert!(told[0].1.contains("limits.mqtt_wills_bytes_max"), "{}", told[0].1);
+        let reported: Vec<_> = reported.collect();
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert_eq!((reported[0].0, reported[0].2.as_deref()), (Code::NodeBusy, Some("b")));
+        assert!(reported[0].1.contains("limits.mqtt_wills_bytes_max"), "{}", reported[0].1);
         // DISCONNECT in order: the will is discarded, and its bytes are free.
         world.bytes(first, &[0xe0, 0]);
         world.turn_all();

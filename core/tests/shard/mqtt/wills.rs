@@ -76,11 +76,11 @@ fn will_after(came: impl FnOnce(&mut World), change: impl FnOnce(&mut Settings))
     }
     world.advance(2_000);
     (0..2).for_each(|_| world.turn(0));
-    let told = world.reports().iter().any(|report| matches!(report, Report::Refused { .. }));
+    let is_reported = world.reports().iter().any(|report| matches!(report, Report::Refused { .. }));
     let node = world.node.lock().unwrap();
     let snapshot = node.find("/state").and_then(|log| node.snapshot(log, now));
     let content = snapshot.map(|snapshot| String::from_utf8_lossy(snapshot.content()).into_owned());
-    assert_eq!(told, content.is_none(), "what is withheld is reported");
+    assert_eq!(is_reported, content.is_none(), "what is withheld is reported");
     content
 }
 

@@ -127,7 +127,7 @@ fn interest_ends_with_a_long_poll_and_a_plain_read_is_none() {
     let mut world = World::new(open_settings(), 1, false);
     let (watcher, reader) = (world.connect(0), world.accept(0));
     world.ask(watcher, r#"{"id":1,"watch":"/**"}"#);
-    let told = |world: &mut World| -> Vec<(String, bool)> {
+    let interest = |world: &mut World| -> Vec<(String, bool)> {
         let heard = world.heard(watcher).into_iter();
         let of = |one: Value| Some((one["interest"].as_str()?.to_owned(), one["subscribers"].as_bool()?));
         heard.filter_map(of).collect()
@@ -138,10 +138,10 @@ fn interest_ends_with_a_long_poll_and_a_plain_read_is_none() {
             world.turn_all();
             world.advance(250);
         }
-        assert_eq!(told(&mut world), [], "who reads what there is waits for nothing");
+        assert_eq!(interest(&mut world), [], "who reads what there is waits for nothing");
         world.bytes(reader, get(&format!("/v1/messages?subject={subject}&wait=1"), None).as_bytes());
         world.turn_all();
-        assert_eq!(told(&mut world), [(subject.to_owned(), true)]);
+        assert_eq!(interest(&mut world), [(subject.to_owned(), true)]);
         world.advance(1_000);
         world.turn_all();
         // `interest_debounce_ms` later, and a sweep.
@@ -149,7 +149,7 @@ fn interest_ends_with_a_long_poll_and_a_plain_read_is_none() {
             world.advance(250);
             world.turn_all();
         }
-        assert_eq!(told(&mut world), [(subject.to_owned(), false)]);
+        assert_eq!(interest(&mut world), [(subject.to_owned(), false)]);
     }
 }
 

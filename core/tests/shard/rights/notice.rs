@@ -19,7 +19,7 @@ fn holders_of_tokens_of_a_minute_are_told_once_each_at_a_moment_of_its_own() {
     })
     .take(20)
     .collect();
-    let mut told: Vec<u64> = Vec::new();
+    let mut notices: Vec<u64> = Vec::new();
     for (steps, count) in [(190, 20), (20, 20), (190, 40)] {
         for (place, connection) in &clients {
             let grant = Order::Grant {
@@ -35,7 +35,7 @@ fn holders_of_tokens_of_a_minute_are_told_once_each_at_a_moment_of_its_own() {
         for _ in 0..steps {
             for (place, _) in &clients {
                 let heard = world.heard(*place);
-                told.extend(
+                notices.extend(
                     heard
                         .iter()
                         .filter(|one| one["notice"] == "token_expiring")
@@ -46,11 +46,11 @@ fn holders_of_tokens_of_a_minute_are_told_once_each_at_a_moment_of_its_own() {
             world.turn(0);
         }
         // Shown again, a token that ends no later is nothing to tell of again.
-        assert_eq!(told.len(), count, "{told:?}");
+        assert_eq!(notices.len(), count, "{notices:?}");
         expires_ms = if steps == 20 { world.now.wall_ms + 60_000 } else { expires_ms };
     }
-    assert!(told.iter().all(|&left_ms| (13_500..=20_250).contains(&left_ms)), "{told:?}");
-    assert!(told.iter().collect::<std::collections::BTreeSet<_>>().len() > 5, "together: {told:?}");
+    assert!(notices.iter().all(|&left_ms| (13_500..=20_250).contains(&left_ms)), "{notices:?}");
+    assert!(notices.iter().collect::<std::collections::BTreeSet<_>>().len() > 5, "together: {notices:?}");
 }
 
 /// A client by its token, whose end is `in_ms` away, subscribed to `/a`; and one who publishes.
@@ -83,7 +83,7 @@ fn nothing_is_sent_a_tenth_of_a_second_after_the_token_has_ended() {
                 world.say(publisher, r#"{"publish":"/a","content":1}"#);
             }
             world.turn_all();
-            if world.heard(place).iter().any(|told| told.get("content").is_some()) {
+            if world.heard(place).iter().any(|push| push.get("content").is_some()) {
                 last_ms = world.now.wall_ms;
             }
         }

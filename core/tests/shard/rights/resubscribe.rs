@@ -15,7 +15,7 @@ fn delivered(world: &mut World, place: Place) -> Vec<Value> {
         world.say(publisher, &json!({"publish": "/a", "content": number}).to_string());
     }
     world.turn_all();
-    let pushes = world.heard(place).into_iter().filter_map(|told| told.get("content").cloned());
+    let pushes = world.heard(place).into_iter().filter_map(|push| push.get("content").cloned());
     pushes.collect()
 }
 
@@ -23,8 +23,8 @@ fn refused(change: impl FnOnce(&mut Limits), again: &str, code: u64) {
     let mut world = world(change);
     let (place, _) = come(&mut world, &[rule("/**", "both", "allow")]);
     assert_eq!(world.ask(place, r#"{"id":1,"subscribe":"/a"}"#)[0]["ok"], "subscribed");
-    let told = world.ask(place, again);
-    assert_eq!(told[0]["error"], code, "{told:?}");
+    let heard = world.ask(place, again);
+    assert_eq!(heard[0]["error"], code, "{heard:?}");
     assert_eq!(delivered(&mut world, place), [json!(0), json!(1), json!(2)], "after {code}");
 }
 
@@ -54,8 +54,8 @@ fn an_authorizer_that_is_silent_or_says_no_leaves_what_is_there() {
         let question = asked(&mut world).remove(0);
         assert!(!question.2, "the command waits for this one");
         answer(&mut world, &question, verdict);
-        let told = world.heard(place);
-        let refusal = told.iter().find(|told| told["id"] == 2).expect("an answer");
+        let heard = world.heard(place);
+        let refusal = heard.iter().find(|push| push["id"] == 2).expect("an answer");
         assert_eq!(refusal["error"], if verdict == "ask" { 4125 } else { 4113 }, "{refusal}");
         assert_eq!(delivered(&mut world, place), [json!(0), json!(1), json!(2)], "after {verdict}");
     }
@@ -104,7 +104,7 @@ fn no_question_is_left_behind_by_a_refusal() {
     world.turn_all();
     let question = asked(&mut world).remove(0);
     answer(&mut world, &question, "allow");
-    let told = world.heard(place);
-    assert_eq!(told.iter().filter(|told| told["ok"] == "subscribed").count(), 1, "{told:?}");
+    let heard = world.heard(place);
+    assert_eq!(heard.iter().filter(|push| push["ok"] == "subscribed").count(), 1, "{heard:?}");
     assert!(!world.reports.iter().any(|report| matches!(report, Report::Ask { .. })));
 }

@@ -112,7 +112,7 @@ impl Client {
                 let is_exact = after == *stand || (self.conflate_ms > 0 && after.sequence < stand.sequence);
                 assert!(
                     is_exact || self.allows_repeats && after.sequence <= stand.sequence,
-                    "hole after {stand}: {}",
+                    "messages missing after {stand}: {}",
                     context()
                 );
             }

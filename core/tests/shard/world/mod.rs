@@ -19,7 +19,7 @@ use godwit_core::node::Node;
 use godwit_core::position::Now;
 use godwit_core::report::Report;
 use godwit_core::settings::{RuleSettings, Settings};
-use godwit_core::shard::{Outlet, Sending, Shard};
+use godwit_core::shard::{Sending, Shard, SocketOutput};
 use serde_json::Value;
 
 /// One socket: what it still takes, what it took, what was asked of it.
@@ -70,7 +70,7 @@ impl Net {
     }
 }
 
-impl Outlet for Net {
+impl SocketOutput for Net {
     fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending {
         assert!(!bytes.is_empty());
         self.sends += 1;

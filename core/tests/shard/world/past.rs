@@ -1,5 +1,5 @@
 //! A journal of values: the rows that the node handed over, as far as they are written and not let go again, and the answers to who asks.
-use godwit_core::journal::{Ask, KeptMessage, MessageRow, Page, Place};
+use godwit_core::journal::{Ask, KeptMessage, MessageRow, Page, PageStart};
 use godwit_core::report::Order;
 use godwit_core::subject::Selector;
 
@@ -74,12 +74,12 @@ impl Past {
     pub(crate) fn answer(&self, ask: &Ask) -> Page {
         let mut is_beginning = false;
         let begin = match &ask.place {
-            Place::Offset(offset) => Some(*offset as usize),
-            Place::Arrival(arrival) => {
+            PageStart::Offset(offset) => Some(*offset as usize),
+            PageStart::Arrival(arrival) => {
                 let later = self.rows.iter().position(|row| row.arrival > *arrival).unwrap_or(self.rows.len());
                 (self.first == 0 || later > self.first).then_some(later)
             }
-            Place::Last(last) => {
+            PageStart::Last(last) => {
                 let is_its = |row: &&KeptMessage| *row.subject == *ask.selector.text();
                 let is_then = |row: &&KeptMessage| row.arrival > last.after && row.arrival <= last.until;
                 let there = self.rows.get(self.first..self.written).unwrap_or_default().iter();
@@ -89,7 +89,7 @@ impl Past {
                 let oldest = there.len().saturating_sub(last.count as usize);
                 Some(there.get(oldest).map_or(later, |offset| *offset as usize))
             }
-            Place::After(at) => {
+            PageStart::After(at) => {
                 let is_it = |row: &KeptMessage| *row.subject == *ask.selector.text() && row.epoch == at.epoch;
                 let found = self.rows.iter().position(|row| is_it(row) && row.sequence == at.sequence.max(1));
                 let found = found.filter(|offset| *offset >= self.first && !self.damaged.contains(offset));

@@ -120,7 +120,7 @@ impl SimulatedDisk {
         self.state().failed_opens
     }
 
-    /// Bytes that were written over others: room that was made ahead is in use.
+    /// Bytes that were overwritten: the segment was preallocated.
     pub(crate) fn overwritten(&self) -> u64 {
         self.state().overwritten
     }
@@ -145,7 +145,7 @@ impl SimulatedDisk {
 
     /// What was kept, as the next process finds it after a kill, and what was said then.
     pub(crate) fn kept(&self) -> Option<(Self, u64)> {
-        self.camera.lock().unwrap().taken.take().map(|(state, told)| (Self::of(state), told))
+        self.camera.lock().unwrap().taken.take().map(|(state, seen)| (Self::of(state), seen))
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -157,8 +157,8 @@ impl SimulatedDisk {
         let mut camera = self.camera.lock().unwrap();
         if camera.at == Some(camera.operations) {
             // Asked first: what is promised from now on may not be on the disk that is kept.
-            let told = camera.look.as_ref().map_or(0, |look| look());
-            camera.taken = Some((self.state().clone(), told));
+            let seen = camera.look.as_ref().map_or(0, |look| look());
+            camera.taken = Some((self.state().clone(), seen));
         }
         camera.operations += 1;
     }

@@ -111,7 +111,7 @@ def find_landed(run: Run, stream: str, erased: RangesByRun) -> list[Range]:
     found: list[Range] = []
     for node, folder in runs.journals.folders.items():
         for span in runs.spans(node):
-            taken_out = [*ranges_of_run(erased, node, span.run), *folder.holes]
+            taken_out = [*ranges_of_run(erased, node, span.run), *folder.missing]
             found += without([(span.first, min(span.next, reached.get(span.run, 0)))], taken_out)
     return found
 

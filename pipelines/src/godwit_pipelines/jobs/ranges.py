@@ -98,7 +98,7 @@ def compare(
     stream: str,
     node: str,
     held: Extent,
-    holes: Sequence[tuple[int, int]],
+    missing: Sequence[tuple[int, int]],
     landed: Sequence[Extent],
     quarantined: Sequence[Lost],
     reached: int = 0,
@@ -111,7 +111,7 @@ def compare(
     gone = without(clipped(erased, held.first, held.next), [(extent.first, extent.next) for extent in landed])
     ends = [*(extent.next for extent in landed), *(each.next for each in quarantined), *(next for _, next in gone)]
     far = max([reached, *ends])
-    passed = [hole for hole in holes if far and hole[0] <= far]  # what is beyond was not read yet
+    passed = [span for span in missing if far and span[0] <= far]  # what is beyond was not read yet
     known = [
         *(Extent(first, next, 0) for first, next in (*passed, *gone)),
         *(Extent(each.first, each.next, 0) for each in quarantined),
@@ -131,7 +131,7 @@ def compare(
         at = min(reached, held.next)
     if not faults and at > held.first:
         findings.append(Finding(stream, node, "whole", held.first, at, sum(extent.rows for extent in landed)))
-    left = without([(at, held.next)] if at < held.next else [], holes)
+    left = without([(at, held.next)] if at < held.next else [], missing)
     findings += [Finding(stream, node, "behind", first, next, 0) for first, next in left]
     return findings + faults
 

@@ -98,7 +98,7 @@ def check_stream(run: Run, stream: str) -> list[Finding]:
         quarantined, erased_here = quarantined_rows(run, stream, node, of), ranges_in(erased, of, node)
         removed = journals.removed_files(node)
         found = compare(
-            stream, node, held, merged([*folder.holes, *removed]), extents, quarantined, reached, erased_here
+            stream, node, held, merged([*folder.missing, *removed]), extents, quarantined, reached, erased_here
         )
         lost = lost_rows(folder, removed)
         found += find_lost(stream, node, held, lost, extents, quarantined, erased_here)
@@ -172,7 +172,7 @@ def lost_rows(folder: StreamFolder, removed: Iterable[Range]) -> list[Lost]:
     """The offsets whose rows the node itself lost, or whose file somebody removed. Offsets that it skipped after a power cut never had
     a row.
     """
-    own = [(first, next - SKIPPED if next - first >= SKIPPED else next) for first, next in folder.holes]
+    own = [(first, next - SKIPPED if next - first >= SKIPPED else next) for first, next in folder.missing]
     return [Lost(*each) for each in merged([*own, *removed])]
 
 

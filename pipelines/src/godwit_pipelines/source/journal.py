@@ -253,7 +253,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.following:
             ends = self.following.reach(ends)
         begun = {node: begins[node].offset for node in ends}
-        if self.options.may_lose:  # what retention let go of is no part of a share, nor of the rows that are told
+        if self.options.may_lose:  # rows that retention deleted belong to no share, and are not reported
             begun = {node: max(at, self.journals.folders[node].first) for node, at in begun.items()}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = (
@@ -303,7 +303,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             low = begun[node]
             gone = self.journals.missing_files(node, low, high) if self.options.may_lose else []
             lost += count_offsets(gone)
-            known = (self.journals.folders[node].holes, self.left_out(node))
+            known = (self.journals.folders[node].missing, self.left_out(node))
             absent += count_offsets(merged([*gone, *(each for ranges in known for each in clipped(ranges, low, high))]))
         return {"tasks": True, **{name: rows for name, rows in (("absent", absent), ("lost", lost)) if rows}}
 

@@ -4,7 +4,7 @@ Pure. An offset of a query is `{"stream": S, "nodes": {NODE: NEXT}, "runs": {NOD
 that was not read yet, and the runs that it was read of, the last at the end, each with the offset after its last row and that row's
 checksum (null where it is not known). `begun` is where the batch up to it began; a batch that is repeated is read from there.
 `before`, of a first batch, is what had been read before it by a query whose checkpoint was lost. `tasks` says that ranges are handed on in
-place of rows, and then `absent` how many of these do not come (holes, what is left out, lost files), `lost` how many rows of it, or before
+place of rows, and then `absent` how many of these do not come (missing, left out, lost files), `lost` how many rows of it, or before
 it, were deleted by retention before they were read. `replaced` has the reason for each node that did not continue at its last offset.
 Invariant: a share never goes past what is there, and of what is there the oldest rows are taken, whichever node's they are: who sums up
 by time is not brought what is long past because one node has more to catch up with than another.

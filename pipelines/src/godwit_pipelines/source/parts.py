@@ -120,7 +120,7 @@ class Journals:
             segment
             for segment in folder.segments_of(first, next)
             if isinstance(segment, Segment)
-            and not is_gone(segment.first, segment.next, folder.holes)
+            and not is_gone(segment.first, segment.next, folder.missing)
             and not (folder.folder / segment.file).exists()
         ]
 
@@ -154,16 +154,16 @@ class Journals:
         parts: list[Part] = []
         covered = first
         for segment in folder.segments_of(first, next):
-            if segment.first > covered and not is_gone(covered, min(next, segment.first), folder.holes):
+            if segment.first > covered and not is_gone(covered, min(next, segment.first), folder.missing):
                 raise JournalBroken(
                     f"node {folder.node}: rows {covered} to {segment.first - 1} of {self.stream} are missing from all segments"
                 )
             low, high = max(first, segment.first), min(next, segment.next)
             covered = high
             # Of what is gone as a whole there may be no file.
-            if not is_gone(low, high, folder.holes):
+            if not is_gone(low, high, folder.missing):
                 parts += self._cut(folder, segment, low, high)
-        if covered < next and not is_gone(covered, next, folder.holes):
+        if covered < next and not is_gone(covered, next, folder.missing):
             raise JournalBroken(
                 f"node {folder.node}: {self.stream} ends at {covered}, before {next} that was there: was the journal replaced?"
             )
@@ -194,7 +194,7 @@ def _part(folder: StreamFolder, segment: Segment | OpenSegment, first: int, next
             next=next,
             segment_first=segment.first,
             segment_next=segment.next,
-            holes=tuple(hole for hole in folder.holes if hole[0] < segment.next and hole[1] > segment.first),
+            missing=tuple(span for span in folder.missing if span[0] < segment.next and span[1] > segment.first),
             time=segment.time_min or 0,
         )
     batches = segment.batches_of(first, next)

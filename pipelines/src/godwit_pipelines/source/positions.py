@@ -122,7 +122,7 @@ class Positions:
                 f"node {folder.node}: {self.journals.stream} ends at {known.next} in run {known.run}, and rows up to {to - 1} of it were "
                 "read: it was restored from a copy. Start the node: the rows of its next run are read"
             )
-        if (known.run == last.run and begin >= at) or is_gone(min(begin, at), max(begin, at), folder.holes):
+        if (known.run == last.run and begin >= at) or is_gone(min(begin, at), max(begin, at), folder.missing):
             return Begin(max(begin, at))
         if begin >= folder.next:
             return Begin(begin)
@@ -156,7 +156,7 @@ class Positions:
         )
 
     def _count(self, folder: StreamFolder, begin: int) -> str:
-        return counted(count_offsets(without([(begin, folder.next)], folder.holes)), "row")
+        return counted(count_offsets(without([(begin, folder.next)], folder.missing)), "row")
 
     def _other_rows(self, folder: StreamFolder, row: RunRow) -> str:
         return (

@@ -22,7 +22,7 @@ from .columns import FAULT, FAULT_BYTES, FAULT_NEXT
 from .extents.lost import Lost, Offsets, belonging, lost_rows
 from .extents.planned import check_read
 from .recovery import File, decode, find_misfit, read_head, recounted, scan
-from .segments import holes_of, tells_of
+from .segments import missing_of, tells_of
 
 _ROWS, _BYTES = 32_768, 24 << 20  # of one batch on its way to Spark
 
@@ -38,7 +38,7 @@ class Part:
     next: int
     segment_first: int
     segment_next: int
-    holes: tuple[tuple[int, int], ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
     time: int = 0
     """A time in the segment, for rows whose own time is lost."""
     ranges: tuple[tuple[int, int, int], ...] = ()
@@ -84,7 +84,7 @@ def read_part(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
 
 def read_there(part: Part, reading: Reading) -> Iterator[pa.RecordBatch]:
     """The rows of an existing segment; raises JournalMissing if it was deleted meanwhile."""
-    due = offsets_of(part.first, part.next, part.holes)
+    due = offsets_of(part.first, part.next, part.missing)
     has_come = np.zeros(len(due), np.bool_)
     for raw in gather(read_raw(part, reading.schema)):
         offsets, batch, why, _ = raw
@@ -129,10 +129,10 @@ def are_wanted(offsets: Offsets, part: Part) -> np.ndarray[Any, np.dtype[np.bool
     return wanted
 
 
-def offsets_of(first: int, next: int, holes: tuple[tuple[int, int], ...]) -> Offsets:
+def offsets_of(first: int, next: int, missing: tuple[tuple[int, int], ...]) -> Offsets:
     """The offsets of a range for which rows must be returned."""
     offsets = np.arange(first, next, dtype=np.int64)
-    for start, end in holes:
+    for start, end in missing:
         offsets = offsets[(offsets < start) | (offsets >= end)]
     return offsets
 
@@ -159,14 +159,14 @@ def read_raw(part: Part, schema: pa.Schema) -> Iterator[Raw]:
         sealed = sorted(path.parent.glob(f"{part.segment_first:020}-*.arrow"))
         if not sealed:
             raise JournalMissing(f"{path} was there and is not any more, nor is the segment sealed from it") from None
-        following, holes = int(sealed[0].name[21:41]), holes_of(sealed[0])
-        again = {"file": sealed[0].name, "segment_next": following, "holes": holes}
+        following, missing = int(sealed[0].name[21:41]), missing_of(sealed[0])
+        again = {"file": sealed[0].name, "segment_next": following, "missing": missing}
         whole = Part(**{**part.__dict__, **again})
         yield from _read_sealed(sealed[0], whole, schema)
 
 
 def _read_sealed(path: Path, part: Part, schema: pa.Schema) -> Iterator[Raw]:
-    due = offsets_of(part.segment_first, part.segment_next, part.holes)
+    due = offsets_of(part.segment_first, part.segment_next, part.missing)
     why = "its footer lists other rows than the manifest"
     try:
         batches = _batches_of_file(path, schema)
@@ -225,7 +225,7 @@ def _read_open(opened: Any, part: Part, schema: pa.Schema) -> Iterator[Raw]:
     try:
         _check_schema(written, schema)
     except ValueError as error:
-        whole = offsets_of(part.segment_first, part.segment_next, part.holes)
+        whole = offsets_of(part.segment_first, part.segment_next, part.missing)
         yield Raw(whole, None, f"unreadable: {error}", file.size)
         return
     for start, first, rows in part.ranges:
@@ -328,9 +328,10 @@ def known_runs(
     batch: pa.RecordBatch, offsets: Offsets, wrong: np.ndarray[Any, np.dtype[np.bool_]], part: Part
 ) -> pa.Array:
     """The run of each row; a damaged row takes it from the rows around it, because a row is identified by its run and offset."""
-    told, runs = batch.column("run").to_pylist(), runs_at(part, offsets)
+    own_runs, runs = batch.column("run").to_pylist(), runs_at(part, offsets)
     return pa.array(
-        [run if is_wrong and run else own for own, run, is_wrong in zip(told, runs, wrong, strict=True)], pa.string()
+        [run if is_wrong and run else own for own, run, is_wrong in zip(own_runs, runs, wrong, strict=True)],
+        pa.string(),
     )
 
 

@@ -72,9 +72,9 @@ class Runs:
         known = self._known.get(node, {})
         found, named = list[RunSpan](), list[RunSpan]()
         kept: dict[tuple[object, ...], list[RunSpan]] = {}
-        for key, first, next, told in _groups(folder):
-            named += [RunSpan(told, first, next)] if told else []
-            kept[key] = known[key] if key in known else self._spans_of(node, first, next, told)
+        for key, first, next, known_run in _groups(folder):
+            named += [RunSpan(known_run, first, next)] if known_run else []
+            kept[key] = known[key] if key in known else self._spans_of(node, first, next, known_run)
             for span in kept[key]:
                 if found and found[-1].run == span.run:
                     found[-1] = found[-1]._replace(next=span.next)
@@ -92,11 +92,11 @@ class Runs:
 
     def last_row(self, node: str, low: int, high: int) -> RunRow | None:
         """The last sound row from one offset up to, not including, another."""
-        holes, width = self.journals.folders[node].holes, 1
+        missing, width = self.journals.folders[node].missing, 1
         while high > low:
-            hole = next((hole for hole in holes if hole[0] < high <= hole[1]), None)
-            if hole is not None:
-                high = hole[0]
+            span = next((span for span in missing if span[0] < high <= span[1]), None)
+            if span is not None:
+                high = span[0]
                 continue
             begin = max(low, high - width)
             rows = self._read(node, begin, high)
@@ -115,11 +115,11 @@ class Runs:
                 ]
         return found
 
-    def _spans_of(self, node: str, low: int, high: int, told: str) -> list[RunSpan]:
-        """The runs between two offsets; `told` is the run of the first row if it is known."""
+    def _spans_of(self, node: str, low: int, high: int, known_run: str) -> list[RunSpan]:
+        """The runs between two offsets; `known_run` is the run of the first row if it is known."""
         found: list[RunSpan] = []
         while (row := self.last_row(node, low, high)) is not None:
-            first = low if row.run == told else self._begin_of(node, row, low)
+            first = low if row.run == known_run else self._begin_of(node, row, low)
             found.append(RunSpan(row.run, first, high))
             high = first
         return found[::-1]
@@ -140,11 +140,11 @@ class Runs:
         return other.offset + 1
 
     def _first_row(self, node: str, low: int, high: int) -> RunRow | None:
-        holes, width = self.journals.folders[node].holes, 1
+        missing, width = self.journals.folders[node].missing, 1
         while low < high:
-            hole = next((hole for hole in holes if hole[0] <= low < hole[1]), None)
-            if hole is not None:
-                low = hole[1]
+            span = next((span for span in missing if span[0] <= low < span[1]), None)
+            if span is not None:
+                low = span[1]
                 continue
             rows = self._read(node, low, min(high, low + width))
             if rows:

@@ -44,7 +44,7 @@ class Segment(NamedTuple):
     time_max: int | None = None
     arrival_min: int | None = None
     arrival_max: int | None = None
-    holes: tuple[tuple[int, int], ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
     run: str = ""
     """The run that wrote its rows, as the manifest says; empty where it does not."""
 
@@ -139,13 +139,13 @@ class StreamFolder:
         self.stream = stream
         self.node = ""
         self.first = 0
-        self._told_node = ""
+        self._manifest_node = ""
         self._node_from: tuple[str, int, int] | None = None
         self.sealed: list[Segment] = []
-        self.holes: list[tuple[int, int]] = []
+        self.missing: list[tuple[int, int]] = []
         """Offsets that are gone for good: as the manifest says of its segments, and those left out after a power cut."""
         self.open: list[OpenSegment] = []
-        self._sealed_holes: list[tuple[int, int]] = []
+        self._sealed_missing: list[tuple[int, int]] = []
         self._manifest_is: tuple[int, ...] = ()
         self._folder_was = -1
         self._open_names: list[str] = []
@@ -198,17 +198,17 @@ class StreamFolder:
         try:
             status = path.stat()
         except FileNotFoundError:
-            self._manifest_is, self.first, self.sealed, self._sealed_holes = (), 0, [], []  # nothing was sealed yet
+            self._manifest_is, self.first, self.sealed, self._sealed_missing = (), 0, [], []  # nothing was sealed yet
             return False
         is_now = (status.st_ino, status.st_mtime_ns, status.st_size)
         if is_now == self._manifest_is:
             return False
         table = parse_manifest(path, path.read_bytes(), self.stream)
-        self._told_node, self.first, self.sealed, self._sealed_holes = (
+        self._manifest_node, self.first, self.sealed, self._sealed_missing = (
             table.node,
             table.first,
             table.segments,
-            table.holes,
+            table.missing,
         )
         self._manifest_is = is_now
         return True
@@ -233,8 +233,8 @@ class StreamFolder:
         newest = (opened.path.name, opened.inode, opened.copies) if opened else (sealed.file, 0, 0) if sealed else None
         if newest is None or newest != self._node_from:
             path = self.folder / sealed.file if sealed else None
-            found = read_node(opened, self._told_node) if opened else read_sealed_node(path) if path else ""
-            self.node, self._node_from = found or self._told_node, newest
+            found = read_node(opened, self._manifest_node) if opened else read_sealed_node(path) if path else ""
+            self.node, self._node_from = found or self._manifest_node, newest
 
     def _list_open(self) -> None:
         modified = self.folder.stat().st_mtime_ns
@@ -259,7 +259,7 @@ class StreamFolder:
             kept.append(segment)
         self.open = _cut(kept)
         skipped = [(each.next, each.bound) for each in self.open if each.bound is not None and each.next < each.bound]
-        self.holes = [*self._sealed_holes, *skipped]
+        self.missing = [*self._sealed_missing, *skipped]
 
     def segments_of(self, first: int, next: int) -> list[Segment | OpenSegment]:
         """The segments with rows of these offsets, oldest first."""
@@ -275,7 +275,7 @@ class Manifest(NamedTuple):
     first: int
     next: int
     segments: list[Segment]
-    holes: list[tuple[int, int]]
+    missing: list[tuple[int, int]]
 
 
 def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
@@ -285,18 +285,18 @@ def parse_manifest(path: Path, content: bytes, stream: str) -> Manifest:
         if table["format"] != FORMAT:
             raise JournalBroken(f"{path} has format {table['format']}: this version reads only format {FORMAT}")
         segments = [_segment(entry) for entry in table["segments"]]
-        holes = sorted(hole for segment in segments for hole in segment.holes)
+        missing = sorted(span for segment in segments for span in segment.missing)
         node, first, following, named = str(table["node"]), int(table["first"]), int(table["next"]), table["stream"]
     except (ValueError, KeyError, TypeError) as error:
         raise JournalBroken(f"{path} is not a manifest of a journal: {error!r}") from error
     if named != stream:
         raise JournalBroken(f"{path} is of the stream {named}, not {stream}")
     for before, after in itertools.pairwise(segments):
-        if before.next > after.first or not is_gone(before.next, after.first, holes):
+        if before.next > after.first or not is_gone(before.next, after.first, missing):
             raise JournalBroken(f"{path}: {after.file} does not follow {before.file}")
     if segments and (segments[-1].next > following or not segments[0].first <= first <= following):
         raise JournalBroken(f"{path}: first {first} and next {following} do not match its segments")
-    return Manifest(node, first, following, segments, holes)
+    return Manifest(node, first, following, segments, missing)
 
 
 def tells_of(path: Path) -> bool:
@@ -308,30 +308,30 @@ def tells_of(path: Path) -> bool:
         return False
 
 
-def holes_of(path: Path) -> tuple[tuple[int, int], ...]:
+def missing_of(path: Path) -> tuple[tuple[int, int], ...]:
     """The offsets that a sealed segment lacks, as its manifest lists them."""
     try:
         table = json.loads((path.parent / MANIFEST).read_bytes())
-        return next((_segment(entry).holes for entry in table["segments"] if entry["file"] == path.name), ())
+        return next((_segment(entry).missing for entry in table["segments"] if entry["file"] == path.name), ())
     except (OSError, ValueError, KeyError, TypeError):
         return ()
 
 
-def is_gone(first: int, next: int, holes: Sequence[tuple[int, int]]) -> bool:
-    """True if all of these offsets are in holes; they are in order."""
-    for start, end in holes:
+def is_gone(first: int, next: int, missing: Sequence[tuple[int, int]]) -> bool:
+    """True if all of these offsets are in `missing`, which is sorted."""
+    for start, end in missing:
         if start <= first < end:
             first = end
     return first >= next
 
 
 def _segment(entry: dict[str, Any]) -> Segment:
-    holes = tuple((int(first), int(next)) for first, next in entry.get("holes") or ())
+    missing = tuple((int(first), int(next)) for first, next in entry.get("missing") or ())
     bounds = {name: entry.get(name) for name in ("time_min", "time_max", "arrival_min", "arrival_max")}
     file, first, following = entry["file"], int(entry["first"]), int(entry["next"])
     if not _SEALED.fullmatch(file) or first >= following:
         raise ValueError(f"{file} with offsets {first} to {following}")
-    return Segment(file, first, following, **bounds, holes=holes, run=str(entry.get("run") or ""))
+    return Segment(file, first, following, **bounds, missing=missing, run=str(entry.get("run") or ""))
 
 
 def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
@@ -349,8 +349,8 @@ def _cut(segments: list[OpenSegment]) -> list[OpenSegment]:
 def times_of(segment: Segment | OpenSegment) -> tuple[int, int] | None:
     """The times of its first and its last rows (microseconds since 1970); None if they are not known."""
     if isinstance(segment, Segment):
-        is_told = segment.time_min is not None and segment.time_max is not None
-        return (segment.time_min or 0, segment.time_max or 0) if is_told else None
+        is_bounded = segment.time_min is not None and segment.time_max is not None
+        return (segment.time_min or 0, segment.time_max or 0) if is_bounded else None
     ends = [] if not segment.batches else [segment.batches[0], segment.batches[-1]]
     try:
         found = [pc.min_max(read_batch(segment, batch).column("time").cast(pa.int64())).as_py() for batch in ends]
@@ -372,8 +372,8 @@ def read_batch(segment: OpenSegment, batch: Batch) -> pa.RecordBatch:
     return found
 
 
-def read_node(segment: OpenSegment, told: str = "") -> str:
-    """The node in a segment's first intact row; `told` if there is none yet."""
+def read_node(segment: OpenSegment, known_node: str = "") -> str:
+    """The node in a segment's first intact row; `known_node` if there is none yet."""
     for batch in segment.batches:
         try:
             found = read_batch(segment, batch)
@@ -382,7 +382,7 @@ def read_node(segment: OpenSegment, told: str = "") -> str:
         sound = sound_rows(found)
         if len(sound):
             return str(found.column("node")[int(sound[0])].as_py())
-    return told
+    return known_node
 
 
 def read_sealed_node(path: Path) -> str:

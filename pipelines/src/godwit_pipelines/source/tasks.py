@@ -52,6 +52,6 @@ def read_tasks(
 
 def _part_of(task: str) -> Part:
     table = json.loads(task)
-    for name in ("holes", "ranges", "left_out", "runs", "last_rows"):
+    for name in ("missing", "ranges", "left_out", "runs", "last_rows"):
         table[name] = tuple(tuple(each) for each in table[name])
     return Part(**{**table, "lost": tuple(Lost(*each) for each in table["lost"])})

@@ -9,7 +9,7 @@ use crate::mqtt::{Qos, select};
 use crate::node::{InFlight, Node, NotesProgress, Progress, Received};
 use crate::shard::mqtt::Mqtt;
 use crate::shard::outbound::Frames;
-use crate::shard::{Outlet, Shard, lock};
+use crate::shard::{Shard, SocketOutput, lock};
 
 /// Of the bytes that may be held for slow consumers, one in so many may wait for the disk; past that nothing more is put together.
 const SHARE: usize = 4;
@@ -136,7 +136,7 @@ impl Shard {
     }
 
     /// Keeps frames, and the private bytes before them, until the disk has caught up: for their cursors they are sent.
-    pub(in crate::shard) fn hold_frames<O: Outlet>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
+    pub(in crate::shard) fn hold_frames<O: SocketOutput>(&mut self, socket: u32, mut frames: Frames, out: &mut O) {
         let count = frames.bytes.len();
         self.count_frames(socket, &frames, count, out);
         if let Some(note) = frames.notes.last() {
@@ -183,7 +183,7 @@ impl Shard {
     }
 
     /// Has the journal write what was noted.
-    pub(in crate::shard) fn ask_for_disk<O: Outlet>(&mut self, out: &mut O) {
+    pub(in crate::shard) fn ask_for_disk<O: SocketOutput>(&mut self, out: &mut O) {
         if std::mem::take(&mut self.dealing.disk_waits.is_asking) {
             out.journal();
         }

@@ -16,12 +16,12 @@ use crate::catalog::{Catalog, Segments};
 use crate::decode::facts::Facts;
 use crate::decode::frames::Frames;
 use crate::decode::scan::{Wanted, read_head, scan};
-use crate::disk::{Append, Disk, beside, is_temporary, put, remove_if_there, write_all};
+use crate::disk::{Append, Disk, background, is_temporary, put, remove_if_there, write_all};
 use crate::index::Builder;
-use crate::lane::Closed;
 use crate::progress::Progress;
 use crate::reader::Reader;
 use crate::segment::{FileName, to_io, write_options};
+use crate::segment_writer::Closed;
 use crate::settings::Retention;
 
 /// A sealed segment's batches hold about this many rows, …
@@ -80,7 +80,7 @@ impl Sealer {
         let sealed = self.copy(closed, &folder, limit);
         if sealed.is_err() {
             let name = FileName::Sealed { first: closed.first, next: closed.next };
-            let _ = remove_if_there(&*self.disk, &beside(&folder.join(name.text()))); // else the next try does
+            let _ = remove_if_there(&*self.disk, &background(&folder.join(name.text()))); // else the next try does
         }
         sealed
     }
@@ -90,18 +90,18 @@ impl Sealer {
         let from = folder.join(FileName::Open { first }.text());
         let name = FileName::Sealed { first, next }.text();
         let path = folder.join(&name);
-        let beside = beside(&path);
-        let mut rewrite = Rewrite::begin(self.disk.as_ref(), stream, (&from, &beside), limit)?;
+        let background = background(&path);
+        let mut rewrite = Rewrite::begin(self.disk.as_ref(), stream, (&from, &background), limit)?;
         let found = rewrite.copy(first, next, !is_ours)?;
         let (facts, index, bytes) = rewrite.end()?;
         self.progress.add_damaged(found.damaged);
         if stream == Stream::Messages {
             self.write_index(stream, first, next, index)?;
         }
-        self.disk.rename(&beside, &path)?;
+        self.disk.rename(&background, &path)?;
         self.disk.sync_folder(folder)?;
         let mut segments = self.catalog.lock(stream);
-        segments.add_sealed(facts.into_sealed(name, (first, next), bytes, found.all_holes(next)));
+        segments.add_sealed(facts.into_sealed(name, (first, next), bytes, found.all_missing(next)));
         segments.forget_unsealed(first);
         self.save(segments)?;
         self.disk.remove(&from)

@@ -1,26 +1,26 @@
 //! What a core shard asks of its sockets, handed to the driver.
 
-use crate::board::Board;
 use crate::clock::Clock;
 use crate::driver::{self, Driver, Listener};
 use crate::links::Links;
-use godwit_core::shard::{Outlet, Sending};
+use crate::node_shared::NodeShared;
+use godwit_core::shard::{Sending, SocketOutput};
 use std::sync::Arc;
 
 pub(crate) struct Sockets {
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) listeners: Vec<Listener>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) node_shared: Arc<NodeShared>,
     pub(crate) links: Links,
     pub(crate) clock: Clock,
 }
 
-impl Outlet for Sockets {
+impl SocketOutput for Sockets {
     fn send(&mut self, socket: u32, bytes: &[u8], token: u32) -> Sending {
         if self.links.has(socket) {
             return outcome(self.links.send(self.driver.as_mut(), socket, bytes, token));
         }
-        // SAFETY: `Outlet` asks of the core that the bytes stay until the send is answered, which the flush after each of its
+        // SAFETY: `SocketOutput` asks of the core that the bytes stay until the send is answered, which the flush after each of its
         // steps does; when the shard gives up, the driver is dropped without another system call that reads them.
         outcome(unsafe { self.driver.send(socket, bytes, u64::from(token)) })
     }
@@ -55,7 +55,7 @@ impl Outlet for Sockets {
     }
 
     fn journal(&mut self) {
-        self.board.journal();
+        self.node_shared.journal();
     }
 
     fn clock_us(&mut self) -> u32 {
@@ -63,7 +63,7 @@ impl Outlet for Sockets {
     }
 
     fn wake(&mut self, shards: u64) {
-        self.board.wake(shards);
+        self.node_shared.wake(shards);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The chain of runs, read back from the stream `runs`. Owns making runs of its rows.
+//! The history of runs, read back from the stream `runs`.
 use std::io;
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::decode::facts::{number_at, parse_run, text_at};
 use crate::reader::Reader;
 use crate::runs::{Follows, RunRecord};
 
-pub(crate) fn read_chain(reader: &Reader) -> io::Result<Vec<RunRecord>> {
+pub(crate) fn read_run_history(reader: &Reader) -> io::Result<Vec<RunRecord>> {
     let mut runs = Vec::new();
     reader.each_batch(Stream::Runs, 0, u64::MAX, &mut |batch| {
         for row in 0..batch.num_rows() {
@@ -35,7 +35,7 @@ fn add_row(runs: &mut Vec<RunRecord>, batch: &RecordBatch, row: usize) {
             began_ms: time_ms_at(batch, row),
             follows: follows_run.map(|run| Follows { run, arrival, is_clean }),
             ended: None,
-            holes: Vec::new(),
+            missing: Vec::new(),
         });
         return;
     }
@@ -43,7 +43,7 @@ fn add_row(runs: &mut Vec<RunRecord>, batch: &RecordBatch, row: usize) {
     let (from, to) = (number_at(batch, "from_arrival", row), number_at(batch, "to_arrival", row));
     match kind {
         "ended" => run.ended = Some(to.unwrap_or(0)),
-        "lost" => run.holes.extend(from.zip(to)),
+        "lost" => run.missing.extend(from.zip(to)),
         _ => {}
     }
 }

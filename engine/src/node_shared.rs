@@ -1,5 +1,5 @@
-//! What the shards of a node and Python's thread share beside the node itself: who is to be woken, the orders of each, the
-//! reports of all, and the figures each shows once a turn.
+//! What the shards of a node and Python's thread share, besides the node itself: each shard's waker, its orders and the counters
+//! that it publishes once a turn, and the reports of all.
 
 use crate::clock::ThreadClock;
 use crate::driver::{self, Waker};
@@ -14,28 +14,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A shard's figures, as a whole from the end of one turn.
+/// A shard's counters, all from the end of the same turn.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub shard: Counters,
     pub driver: driver::Counters,
     pub turns: u64,
-    /// Time of a processor that the thread has used; none where the system does not tell.
+    /// CPU time of the thread; none where the system does not report it.
     pub cpu: Option<Duration>,
-    /// The shard gave up; its other figures are the last it showed.
+    /// The shard failed; its other counters are the last that it published.
     pub has_failed: bool,
 }
 
 #[derive(Default)]
-pub(crate) struct Seat {
+pub(crate) struct ShardSlot {
     pub(crate) orders: Orders,
     pub(crate) waker: OnceLock<Waker>,
     pub(crate) figures: Mutex<Figures>,
     pub(crate) cpu: OnceLock<ThreadClock>,
 }
 
-impl Seat {
-    /// The figures as of the end of the shard's last turn, and its thread's time as of now.
+impl ShardSlot {
+    /// The counters as of the end of the shard's last turn, and its thread's CPU time as of now.
     pub(crate) fn show(&self) -> Figures {
         let mut figures = lock(&self.figures).clone();
         figures.cpu = self.cpu.get().and_then(ThreadClock::read);
@@ -43,27 +43,27 @@ impl Seat {
     }
 }
 
-/// How long an order waits for room, and who gave it for its being carried out; a shard does both within a turn.
+/// How long an order waits for space in the queue, and a caller for its execution; a shard does both within a turn.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Rows, and where to go on when not every connection was looked at.
+/// Rows, and the connection to continue with if not every connection was looked at.
 pub(crate) type Listed = (Vec<ConnectionRow>, Option<ConnectionId>);
 
-pub(crate) struct Board {
-    pub(crate) seats: Vec<Seat>,
+pub(crate) struct NodeShared {
+    pub(crate) slots: Vec<ShardSlot>,
     pub(crate) reports: Reports,
     /// Shards that are drained, or have failed.
     drained: AtomicU64,
-    /// Answers to `ListConnections` and `ShowConnection`, by ask; a place exists only while somebody waits for it.
+    /// Answers to `ListConnections` and `ShowConnection`, by ask; an entry exists only while a thread waits for it.
     lists: Mutex<HashMap<u64, Option<Listed>>>,
     listed: Condvar,
     certificates: Mutex<Option<Certificates>>,
-    /// What is written down; set before the shards begin, or never.
+    /// The journal; set before the shards begin, or never.
     journaling: OnceLock<Journaling>,
 }
 
-impl Board {
-    /// What TLS listeners show from now on; connections that there are go on as they began.
+impl NodeShared {
+    /// Sets the certificates of TLS listeners; established connections keep theirs.
     pub(crate) fn certify(&self, certificates: Option<Certificates>) {
         *lock(&self.certificates) = certificates;
     }
@@ -74,7 +74,7 @@ impl Board {
 
     pub(crate) fn new(shards: usize) -> io::Result<Self> {
         Ok(Self {
-            seats: (0..shards).map(|_| Seat::default()).collect(),
+            slots: (0..shards).map(|_| ShardSlot::default()).collect(),
             reports: Reports::open()?,
             drained: AtomicU64::new(0),
             lists: Mutex::default(),
@@ -84,7 +84,7 @@ impl Board {
         })
     }
 
-    /// What is written down is written down by this from now on.
+    /// Sets the journal, once.
     pub(crate) fn begin_journal(&self, journaling: Journaling) -> &Journaling {
         self.journaling.get_or_init(|| journaling)
     }
@@ -97,7 +97,7 @@ impl Board {
         self.journaling.get().map(Journaling::show)
     }
 
-    /// Messages wait to be written down.
+    /// Tells the journal that messages wait for it.
     pub(crate) fn journal(&self) {
         if let Some(journaling) = self.journaling.get() {
             journaling.pump();
@@ -109,34 +109,34 @@ impl Board {
         while mask != 0 {
             let shard = mask.trailing_zeros() as usize;
             mask &= mask - 1;
-            if let Some(waker) = self.seats.get(shard).and_then(|seat| seat.waker.get()) {
+            if let Some(waker) = self.slots.get(shard).and_then(|slot| slot.waker.get()) {
                 waker.wake();
             }
         }
     }
 
     /// Gives an order to a shard and wakes it.
-    /// False where it could not be given: the shard takes none.
+    /// False if the queue stayed full: the shard takes no orders.
     pub(crate) fn order(&self, shard: usize, order: Order) -> bool {
-        let is_given = self.seats.get(shard).is_none_or(|seat| seat.orders.push(order, PATIENCE));
+        let is_given = self.slots.get(shard).is_none_or(|slot| slot.orders.push(order, PATIENCE));
         self.wake(1u64.checked_shl(shard as u32).unwrap_or(0));
         is_given
     }
 
-    /// The same to all of them, also when one has no room.
+    /// Gives an order to all shards, even if the queue of one is full.
     pub(crate) fn order_all(&self, order: &Order) -> bool {
-        (0..self.seats.len()).map(|shard| self.order(shard, order.clone())).filter(|is_given| !is_given).count() == 0
+        (0..self.slots.len()).map(|shard| self.order(shard, order.clone())).filter(|is_given| !is_given).count() == 0
     }
 
-    /// Waits until the shards have carried out what they were given; one that takes long does so later.
+    /// Waits until the shards have executed their orders, but not longer than `PATIENCE` for each.
     pub(crate) fn settle(&self) {
-        for seat in &self.seats {
-            let _ = seat.orders.settle(PATIENCE);
+        for slot in &self.slots {
+            let _ = slot.orders.settle(PATIENCE);
         }
     }
 
-    /// Takes a shard's reports: lists go to who asked, the rest up; the last shard's `Drained` stands for all.
-    /// True when it is news that waits for a ring.
+    /// Takes a shard's reports: lists go to the waiting thread, others to Python; the last shard's `Drained` stands for all.
+    /// True when Python's thread has to be woken.
     pub(crate) fn report(&self, reports: &mut Vec<Report>) -> bool {
         if reports.iter().any(|report| matches!(report, Report::Connections { .. } | Report::Drained { .. })) {
             for report in std::mem::take(reports) {
@@ -150,10 +150,10 @@ impl Board {
         self.reports.push(reports)
     }
 
-    /// Counts a shard as drained; the report that all are, if it is the last.
+    /// Counts a shard as drained; returns the report that all are, if it is the last.
     pub(crate) fn drained(&self, shard: u8) -> Option<Report> {
         let before = self.drained.fetch_or(1 << shard, Ordering::AcqRel);
-        let all = u64::MAX >> (64 - self.seats.len());
+        let all = u64::MAX >> (64 - self.slots.len());
         (before != all && before | 1 << shard == all).then_some(Report::Drained { shard })
     }
 
@@ -164,7 +164,7 @@ impl Board {
         }
     }
 
-    /// Orders a list of a shard and waits for it; a shard that does not answer in time has no rows.
+    /// Orders a list from a shard and waits for it; returns no rows if the shard does not answer in time.
     pub(crate) fn list(&self, shard: usize, ask: u64, order: Order, patience: Duration) -> Listed {
         lock(&self.lists).insert(ask, None);
         self.order(shard, order);

@@ -1,23 +1,23 @@
-//! One stream's way to the disk: rows become batches, batches are written to the open segment, and are held until they are known to
-//! be on the disk. Owns what a failure means: the segment is given up at the last row that was synced, and everything after it is written
-//! again, to a new one. Invariant: a row that was taken is held or synced; a row has one offset, whatever happens to its segment.
+//! Writes one stream to the disk: rows become batches, batches are written to the open segment, and are held until they are synced.
+//! Owns what a failure means: the segment ends at the last row that was synced, and everything after it is written again, to a new
+//! segment. Invariant: a row that was taken is held or synced; a row keeps its offset, whatever happens to its segment.
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Stream;
-use crate::beside::room::Rooms;
+use crate::background::preallocate::Preallocator;
 use crate::catalog::Catalog;
 use crate::disk::{Disk, remove_if_there};
 use crate::encode::rows::{Origin, Row};
 use crate::encode::table::Table;
 use crate::segment::{FileName, OpenSegment, to_io};
 
-/// A batch holds about this much at most.
+/// The size, approximately, at which a batch ends.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// A batch that is not known to be on the disk.
+/// A batch that was not synced yet.
 #[derive(Debug)]
 struct Held {
     frame: Vec<u8>,
@@ -26,18 +26,18 @@ struct Held {
     arrival: u64,
 }
 
-/// A segment that grows no more and waits to be sealed.
+/// A segment that is complete and waits to be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
     pub(crate) stream: Stream,
     pub(crate) first: u64,
     pub(crate) next: u64,
-    /// This process wrote it a moment ago: its rows need not be verified to be copied.
+    /// This process wrote it: its rows can be copied without verifying them.
     pub(crate) is_ours: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct SegmentWriter {
     stream: Stream,
     origin: Arc<Origin>,
     disk: Arc<dyn Disk>,
@@ -48,23 +48,23 @@ pub(crate) struct Lane {
     next: u64,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// How many of the held are in the open segment.
+    /// How many of the held batches are in the open segment.
     written: usize,
     segment: Option<OpenSegment>,
-    /// Room made ahead for the next segments; of streams that publishers wait for.
-    rooms: Option<Rooms>,
+    /// Preallocates the next segment; only for a stream that publishers wait for.
+    preallocator: Option<Preallocator>,
     /// Bytes of the segment before the open one.
     bytes_before: u64,
-    /// A file that holds nothing that counts, and whose name is needed.
+    /// A file without synced rows that has the name of the next segment: it is removed first.
     refuse: Option<PathBuf>,
-    /// A segment that was given up, with rows that stand.
+    /// A segment that was given up after a failure; its synced rows stay.
     abandoned: Option<Closed>,
     failure: Option<String>,
     journaled_arrival: u64,
     synced_arrival: u64,
 }
 
-impl Lane {
+impl SegmentWriter {
     pub(crate) fn new(
         stream: Stream,
         origin: &Arc<Origin>,
@@ -84,7 +84,7 @@ impl Lane {
             held_bytes: 0,
             written: 0,
             segment: None,
-            rooms: None,
+            preallocator: None,
             bytes_before: 0,
             refuse: None,
             abandoned: None,
@@ -94,24 +94,24 @@ impl Lane {
         })
     }
 
-    /// From now on room is made ahead where it is asked for.
-    pub(crate) fn begin_rooms(&mut self) {
-        self.rooms = Rooms::begin(&self.disk, &self.folder).ok(); // it only saves time
+    /// Begins to preallocate segments on demand.
+    pub(crate) fn begin_preallocation(&mut self) {
+        self.preallocator = Preallocator::begin(&self.disk, &self.folder).ok(); // it only saves time
     }
 
-    /// No segment follows any more: whatever was made ahead is the disk's again.
-    pub(crate) fn end_rooms(&mut self) {
-        self.rooms = None;
+    /// Removes the preallocated file: no further segment follows.
+    pub(crate) fn end_preallocation(&mut self) {
+        self.preallocator = None;
     }
 
-    /// A publisher waits for this stream: its next segment had better have room.
-    pub(crate) fn ask_room(&self, bytes_max: u64) {
-        if let Some(rooms) = &self.rooms {
-            rooms.ask(self.bytes_before, bytes_max);
+    /// A publisher waits for this stream: preallocates its next segment.
+    pub(crate) fn ask_preallocation(&self, bytes_max: u64) {
+        if let Some(preallocator) = &self.preallocator {
+            preallocator.ask(self.bytes_before, bytes_max);
         }
     }
 
-    /// Numbers rows and makes batches of them.
+    /// Assigns offsets to rows and makes batches of them.
     pub(crate) fn take<R: Row>(&mut self, rows: &[R]) {
         let mut first = self.next;
         for row in rows {
@@ -155,15 +155,15 @@ impl Lane {
         self.open(now_ms)?;
         let before = self.segment.as_ref().map_or(0, |segment| segment.bytes);
         while let (Some(held), Some(segment)) = (self.held.get(self.written), &mut self.segment) {
-            // What follows a batch over zeros waits until that is on the disk: whatever a power cut leaves of it, it is the last one.
-            if segment.ends_in_room() && self.written > 0 {
+            // A batch that overwrote zeros is synced before the next is written: a power cut can tear only the last batch.
+            if segment.ends_in_preallocated() && self.written > 0 {
                 segment.sync()?;
                 self.settle();
                 continue;
             }
             segment.add(&held.frame);
             self.written += 1;
-            if segment.is_in_room() || segment.pending_bytes() >= BATCH_BYTES {
+            if segment.is_in_preallocated() || segment.pending_bytes() >= BATCH_BYTES {
                 segment.flush()?;
             }
         }
@@ -174,7 +174,7 @@ impl Lane {
         Ok(segment.bytes - before)
     }
 
-    /// Begins a segment where none is open.
+    /// Begins a segment unless one is open.
     fn open(&mut self, now_ms: u64) -> io::Result<()> {
         if self.segment.is_some() {
             return Ok(());
@@ -186,16 +186,16 @@ impl Lane {
             return Err(error);
         }
         let first = self.held.get(self.written).map_or(self.next, |held| held.first);
-        // Should it be made and its name not be kept, the next try finds it in its way.
+        // If the file is created but an error follows, the next try removes it.
         self.refuse = Some(self.folder.join(FileName::Open { first }.text()));
-        let spare = self.rooms.as_ref().and_then(Rooms::take);
+        let spare = self.preallocator.as_ref().and_then(Preallocator::take);
         let schema = self.table.schema();
         self.segment = Some(OpenSegment::create(&*self.disk, &self.folder, first, schema, spare, now_ms)?);
         self.refuse = None;
         Ok(())
     }
 
-    /// Makes sure of what was written. True when there was something and it is on the disk now.
+    /// Syncs what was written. True when there was something, and it is on the disk now.
     pub(crate) fn sync(&mut self) -> bool {
         if self.written == 0 || self.failure.is_some() {
             return false;
@@ -209,7 +209,7 @@ impl Lane {
         true
     }
 
-    /// What was written is on the disk.
+    /// Releases the batches that were synced.
     fn settle(&mut self) {
         for held in self.held.drain(..self.written) {
             self.held_bytes -= held.bytes;
@@ -218,7 +218,7 @@ impl Lane {
         self.written = 0;
     }
 
-    /// Gives the segment up: what of it was synced stands, all else is written again once the disk takes it.
+    /// Gives the segment up: its synced rows stay, all others are written again once the disk works.
     fn fail(&mut self, error: &io::Error) {
         self.failure = Some(format!("{}: {error}", self.stream.name()));
         self.written = 0;
@@ -234,7 +234,7 @@ impl Lane {
         }
     }
 
-    /// Tries the disk again; true when it took everything that is held.
+    /// Tries the disk again; true when everything that is held was synced.
     pub(crate) fn probe(&mut self, now_ms: u64) -> bool {
         if self.failure.is_none() {
             return true;
@@ -251,13 +251,13 @@ impl Lane {
         is_well
     }
 
-    /// Ends the open segment where it is large or old enough, or `must`; it has to be synced whole.
+    /// Ends the open segment if it is large or old enough, or if `must` is set; all of it has to be synced.
     pub(crate) fn rotate(&mut self, now_ms: u64, bytes_max: u64, age_ms_max: u64, must: bool) -> Option<Closed> {
         if self.abandoned.is_some() {
             return self.abandoned.take();
         }
         let segment = self.segment.as_ref()?;
-        let is_full = segment.bytes >= bytes_max || self.has_better_room(segment);
+        let is_full = segment.bytes >= bytes_max || self.has_larger_preallocated(segment);
         let is_due = is_full || now_ms.saturating_sub(segment.opened_ms) >= age_ms_max || must;
         if !is_due || self.failure.is_some() {
             return None;
@@ -273,14 +273,14 @@ impl Lane {
         Some(closed)
     }
 
-    /// Little is left of the segment's room, and there is other.
-    fn has_better_room(&self, segment: &OpenSegment) -> bool {
-        segment.lacks_room() && self.rooms.as_ref().is_some_and(Rooms::is_ready)
+    /// Little is left of the segment's preallocated bytes, and another file is ready.
+    fn has_larger_preallocated(&self, segment: &OpenSegment) -> bool {
+        segment.lacks_preallocated() && self.preallocator.as_ref().is_some_and(Preallocator::is_ready)
     }
 
-    /// The disk gets back what was made ahead: this stream, or another, needs it now. True when there was some.
-    pub(crate) fn give_room_up(&self) -> bool {
-        self.rooms.as_ref().is_some_and(Rooms::give_up)
+    /// Removes the preallocated file, because this stream or another needs the space now. True if there was one.
+    pub(crate) fn give_preallocated_up(&self) -> bool {
+        self.preallocator.as_ref().is_some_and(Preallocator::give_up)
     }
 
     pub(crate) fn stream(&self) -> Stream {
@@ -295,7 +295,7 @@ impl Lane {
         self.held_bytes
     }
 
-    /// Rows that are not known to be on the disk.
+    /// Rows that were not synced yet.
     pub(crate) fn held_rows(&self) -> u64 {
         self.held.front().map_or(0, |held| self.next - held.first)
     }
@@ -308,12 +308,12 @@ impl Lane {
         self.held.is_empty()
     }
 
-    /// The last arrival that is written, and the last that is synced.
+    /// The last arrival that was written, and the last that was synced.
     pub(crate) fn arrivals(&self) -> (u64, u64) {
         (self.journaled_arrival, self.synced_arrival)
     }
 
-    /// When the open segment will be old enough to be sealed.
+    /// When the open segment began (ms).
     pub(crate) fn opened_ms(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.opened_ms)
     }

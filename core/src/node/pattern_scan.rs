@@ -1,90 +1,96 @@
-//! Walking the feed's index for a pattern: everything that matches between two arrivals, in the order in which it was accepted.
-//! Each arrival that is no longer kept is counted in a hole once, however many calls a walk takes and whatever goes meanwhile.
+//! Scans the feed's index for a pattern: everything that matches between two arrivals, in the order in which it was accepted.
+//! Each arrival that is no longer kept is counted in one missing range, however many calls a scan takes and whatever is evicted meanwhile.
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::Node;
 use super::log::Log;
-use super::read::Hole;
+use super::read::MissingRange;
 use crate::message::{LogId, Message};
 use crate::subject::Pattern;
 
 /// How far one call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk {
-    /// Everything of the pattern up to this arrival is accounted for: put out, or in a hole.
+pub struct PatternScan {
+    /// Everything of the pattern up to this arrival is accounted for: put out, or in a missing range.
     pub reached: u64,
-    /// The way is gone, from `after` on: a subject of the pattern was forgotten, or the index does not reach back. A gap for
+    /// Nothing is known from `after` on: a subject of the pattern was forgotten, or the index does not reach back. The client gets a gap for
     /// the pattern.
     pub is_lost: bool,
 }
 
 /// How much one call may do.
 #[derive(Clone, Copy, Debug)]
-pub struct Stride {
+pub struct ScanBudget {
     /// Arrivals looked at.
     pub entries_max: usize,
     /// Bytes put out; at least one message is.
     pub bytes_max: usize,
     /// Logs of which something is gone.
-    pub holes_max: usize,
+    pub missing_max: usize,
 }
 
-/// What is to be walked: the arrivals in `(after, until]`.
+/// The arrivals to scan, in `(after, until]`.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct ScanRange {
     pub after: u64,
     pub until: u64,
-    pub stride: Stride,
+    pub budget: ScanBudget,
 }
 
-/// What walks brought, each call's behind what the calls before brought.
+/// What scans found; each call appends.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Oldest first.
     pub messages: Vec<Arc<Message>>,
     /// They come before all messages of their call: within a log, what is gone was older.
-    pub holes: Vec<(LogId, Arc<str>, Hole)>,
+    pub missing: Vec<(LogId, Arc<str>, MissingRange)>,
 }
 
 /// A pattern that holds few subjects is read from their logs when the way is long: a feed of a million messages is not
-/// walked for one client's ten.
+/// scanned for one client's ten.
 const LOGS_MAX: usize = 64;
 const LOOKS_MAX: u64 = 256;
 const WAY_MIN: u64 = 64;
-/// Holes of one call, at most; they are looked through for each message that is gone.
-pub const HOLES_MAX: usize = 256;
+/// Missing ranges that one call reports at most; they are looked through for each message that is gone.
+pub const MISSING_MAX: usize = 256;
 
 impl Node {
     /// Messages that `pattern` holds on the way.
-    pub fn walk(&self, pattern: &Pattern, way: Way, found: &mut Found) -> Walk {
+    pub fn scan_pattern(&self, pattern: &Pattern, way: ScanRange, found: &mut Found) -> PatternScan {
         if way.after < self.index.gone() || self.forgotten.concerns(pattern, way.after) {
-            return Walk { reached: way.after, is_lost: true };
+            return PatternScan { reached: way.after, is_lost: true };
         }
-        let known = Way { until: way.until.min(self.index.head()), ..way };
+        let known = ScanRange { until: way.until.min(self.index.head()), ..way };
         let reached = match self.find_few(pattern, known.until.saturating_sub(way.after)) {
-            Some(slots) => self.walk_logs(pattern, &slots, known, found),
-            None => self.walk_index(pattern, known, found),
+            Some(slots) => self.scan_logs(pattern, &slots, known, found),
+            None => self.scan_index(pattern, known, found),
         };
         let reached = if reached >= known.until { way.until.max(way.after) } else { reached };
-        Walk { reached, is_lost: false }
+        PatternScan { reached, is_lost: false }
     }
 
     /// The same for who goes on whatever is gone, as its index or its subjects' names are; `known` is what it knows of up to which arrival
     /// something is. Some: so far it reaches now, and nobody can count it.
-    pub fn walk_past(&self, pattern: &Pattern, way: Way, known: u64, found: &mut Found) -> (Walk, Option<u64>) {
+    pub fn scan_pattern_past(
+        &self,
+        pattern: &Pattern,
+        way: ScanRange,
+        known: u64,
+        found: &mut Found,
+    ) -> (PatternScan, Option<u64>) {
         let after = way.after.max(known);
         let gone = self.index.gone();
         let is_short = after < gone && self.skipped > after;
         let lost = self.forgotten.last_of(pattern, after, self.skipped > after).max(is_short.then_some(gone));
-        let known = Way { until: way.until.min(self.index.head()), ..way };
+        let known = ScanRange { until: way.until.min(self.index.head()), ..way };
         let reached = match self.find_few(pattern, known.until.saturating_sub(way.after)) {
-            Some(slots) => self.walk_logs(pattern, &slots, known, found),
-            None => self.walk_index(pattern, Way { after: way.after.max(gone), ..known }, found),
+            Some(slots) => self.scan_logs(pattern, &slots, known, found),
+            None => self.scan_index(pattern, ScanRange { after: way.after.max(gone), ..known }, found),
         };
         let reached = if reached >= known.until { way.until.max(way.after) } else { reached };
-        (Walk { reached, is_lost: false }, lost)
+        (PatternScan { reached, is_lost: false }, lost)
     }
 
     /// The slots of a pattern's logs, where they are few and found with less effort than `way` arrivals are looked at.
@@ -106,11 +112,11 @@ impl Node {
     }
 
     /// Merges a few logs by arrival.
-    fn walk_logs(&self, pattern: &Pattern, slots: &[u32], way: Way, found: &mut Found) -> u64 {
-        let Way { after, until, stride } = way;
-        let Found { messages: out, holes } = found;
-        let (mut next, mut left, out_before) = (BinaryHeap::new(), stride.bytes_max, out.len());
-        let holes_before = holes.len();
+    fn scan_logs(&self, pattern: &Pattern, slots: &[u32], way: ScanRange, found: &mut Found) -> u64 {
+        let ScanRange { after, until, budget } = way;
+        let Found { messages: out, missing } = found;
+        let (mut next, mut left, out_before) = (BinaryHeap::new(), budget.bytes_max, out.len());
+        let missing_before = missing.len();
         let arrival_of = |slot: u32, index: usize| {
             let message = self.names.log_at(slot)?.nth(index)?;
             (message.arrival <= until).then_some(message.arrival)
@@ -123,7 +129,7 @@ impl Node {
         while let Some(Reverse((_, slot, index))) = next.pop() {
             let Some(message) = self.names.log_at(slot).and_then(|log| log.nth(index)) else { continue };
             let (cost, count) = (message.cost_bytes(), out.len() - out_before);
-            if count > 0 && (cost > left || count >= stride.entries_max) {
+            if count > 0 && (cost > left || count >= budget.entries_max) {
                 reached = out.last().map_or(after, |last| last.arrival);
                 break;
             }
@@ -134,28 +140,28 @@ impl Node {
         for &slot in slots {
             let (Some(log), Some(id)) = (self.names.log_at(slot), self.names.id_at(slot)) else { continue };
             if log.evicted_arrival() > after
-                && let Some((hole, _)) = self.find_hole(slot, after, reached)
+                && let Some((range, _)) = self.find_missing(slot, after, reached)
             {
-                holes.push((id, Arc::clone(&log.subject), hole));
+                missing.push((id, Arc::clone(&log.subject), range));
             }
         }
-        if holes.len() - holes_before > stride.holes_max {
+        if missing.len() - missing_before > budget.missing_max {
             // Fewer of them lie on a part of the way.
             out.truncate(out_before);
-            holes.truncate(holes_before);
-            return self.walk_index(pattern, way, found);
+            missing.truncate(missing_before);
+            return self.scan_index(pattern, way, found);
         }
         reached
     }
 
     /// Looks at every arrival on the way.
-    fn walk_index(&self, pattern: &Pattern, way: Way, found: &mut Found) -> u64 {
-        let Way { after, until, stride } = way;
-        let Found { messages: out, holes } = found;
-        let (mut left, mut reached) = (stride.bytes_max, after);
-        let (out_before, holes_before) = (out.len(), holes.len());
-        let end = until.min(after.saturating_add(stride.entries_max.max(1) as u64));
-        while reached < end && holes.len() - holes_before < stride.holes_max {
+    fn scan_index(&self, pattern: &Pattern, way: ScanRange, found: &mut Found) -> u64 {
+        let ScanRange { after, until, budget } = way;
+        let Found { messages: out, missing } = found;
+        let (mut left, mut reached) = (budget.bytes_max, after);
+        let (out_before, missing_before) = (out.len(), missing.len());
+        let end = until.min(after.saturating_add(budget.entries_max.max(1) as u64));
+        while reached < end && missing.len() - missing_before < budget.missing_max {
             let arrival = reached + 1;
             let place = self.index.get(arrival);
             let log = place.and_then(|place| Some((self.names.log_at(place.slot)?, place)));
@@ -172,7 +178,7 @@ impl Node {
                     out.push(Arc::clone(message));
                 } else {
                     let id = self.names.id_at(place.slot).unwrap_or(LogId { slot: place.slot, generation: 0 });
-                    widen_hole(holes, holes_before, id, log, sequence);
+                    widen_range(missing, missing_before, id, log, sequence);
                 }
             }
             reached = arrival;
@@ -181,15 +187,15 @@ impl Node {
     }
 }
 
-/// One more of a log's messages that is gone: its hole of this call grows, or begins.
-fn widen_hole(holes: &mut Vec<(LogId, Arc<str>, Hole)>, from: usize, id: LogId, log: &Log, sequence: u64) {
-    let told = holes.get_mut(from..).unwrap_or_default();
-    if let Some((_, _, hole)) = told.iter_mut().find(|(other, _, _)| *other == id) {
-        (hole.at, hole.number) = (log.position(sequence), sequence);
-        hole.missed = hole.missed.map(|missed| missed + 1);
+/// One more of a log's messages that is gone: extends its missing range of this call, or begins one.
+fn widen_range(missing: &mut Vec<(LogId, Arc<str>, MissingRange)>, from: usize, id: LogId, log: &Log, sequence: u64) {
+    let known = missing.get_mut(from..).unwrap_or_default();
+    if let Some((_, _, range)) = known.iter_mut().find(|(other, _, _)| *other == id) {
+        (range.at, range.number) = (log.position(sequence), sequence);
+        range.missed = range.missed.map(|missed| missed + 1);
         return;
     }
     let before = sequence.saturating_sub(1);
     let (after, at, reason) = (Some(log.position(before)), log.position(sequence), log.gap_reason(before));
-    holes.push((id, Arc::clone(&log.subject), Hole { missed: Some(1), after, at, number: sequence, reason }));
+    missing.push((id, Arc::clone(&log.subject), MissingRange { missed: Some(1), after, at, number: sequence, reason }));
 }

@@ -1,29 +1,29 @@
-//! Room made ahead: a file of zeros that is on the disk before anybody writes over it. A sync of what overwrites them has no length and no
-//! blocks to put down, and takes half the time. Owns the thread that makes it, how large it is, and that it goes when a disk runs out: it
-//! only saves time, so whatever goes wrong with it is nobody's failure.
+//! Preallocated segments: a file of zeros that is synced before rows overwrite it. A sync of overwritten bytes changes neither the file's
+//! length nor its blocks, and takes half the time. Owns the thread that writes the zeros, the size of the file, and its removal when the
+//! disk is full. A preallocated file only saves time: errors here are never reported as failures.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::beside::spawn;
+use crate::background::spawn;
 use crate::disk::{Disk, remove_if_there, write_all};
 
-/// In the stream's folder. A start removes what ends like this.
-const NAME: &str = "room.new";
+/// In the stream's folder. A start removes files with this suffix.
+const NAME: &str = "preallocated.new";
 const BYTES_MIN: u64 = 1 << 20;
-/// The next room is so many times what its last was used for.
+/// The next file is this many times as large as the part of the last one that was used.
 const GROWTH: u64 = 4;
-/// Zeros written at once, and synced: more would hold up those whom publishers wait for.
+/// Zeros that are written and synced at once: more would delay the syncs that publishers wait for.
 const STEP_BYTES: u64 = 256 << 10;
-/// Between two steps is a rest of so many times as long as the first took.
+/// The pause between two steps, as a multiple of what the first took.
 const REST: u32 = 1;
-/// Nothing is made on a disk that has not so many times its size to spare.
+/// Nothing is preallocated unless the disk has this many times its size free.
 const FREE_TIMES: u64 = 4;
-/// How long nothing is made after a disk refused.
+/// How long nothing is preallocated after a write failed.
 const PAUSE: Duration = Duration::from_secs(10);
-/// How long whoever needs the disk back waits for what is being made: a step takes milliseconds, unless the disk hangs.
+/// How long `give_up` waits for the step that is being written: it takes milliseconds, unless the disk hangs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A file of zeros, to be renamed to what it becomes.
@@ -33,9 +33,9 @@ pub(crate) struct Spare {
     pub(crate) bytes: u64,
 }
 
-/// The room of one stream, and its thread.
+/// The preallocated file of one stream, and its thread.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct Preallocator {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,30 +50,30 @@ struct Shared {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// There is none; not before this moment.
+    /// There is no file, and none is made before this moment.
     None(Option<Instant>),
     Asked(u64),
-    /// While its thread works at it.
+    /// The thread is writing it.
     Making,
-    /// The same, until it has noticed that nobody wants it, and removed it.
+    /// The thread is writing it, but it was given up: the thread removes it.
     Unwanted,
     Ready(u64),
     Closed,
 }
 
-impl Rooms {
+impl Preallocator {
     pub(crate) fn begin(disk: &Arc<dyn Disk>, folder: &Path) -> io::Result<Self> {
         let state = Mutex::new(State::None(None));
         let shared =
             Arc::new(Shared { disk: Arc::clone(disk), folder: folder.to_owned(), state, news: Condvar::new() });
         let thread = {
             let shared = Arc::clone(&shared);
-            spawn("journal-room", move || shared.run())?
+            spawn("preallocate", move || shared.run())?
         };
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Has room made for the segment after this, if none is there or on its way: the last took `used` bytes, none takes more than `bytes_max`.
+    /// Preallocates the next segment unless that is done or under way. The last segment used `used` bytes; none uses more than `bytes_max`.
     pub(crate) fn ask(&self, used: u64, bytes_max: u64) {
         let mut state = self.shared.state();
         if let State::None(pause) = *state
@@ -95,12 +95,12 @@ impl Rooms {
         Some(Spare { path: self.shared.path(), bytes })
     }
 
-    /// The disk refuses something: it gets back what is not used yet. True when there was some, and it has it.
+    /// Removes the preallocated file, because the disk is full. True if there was one and its space is free now.
     pub(crate) fn give_up(&self) -> bool {
         let mut state = self.shared.state();
         match *state {
             State::Making | State::Unwanted => {
-                *state = State::Unwanted; // who makes it removes it himself
+                *state = State::Unwanted; // the thread that writes it removes it
                 self.shared.news.notify_all();
                 let waited = self.shared.news.wait_timeout_while(state, PATIENCE, |state| *state == State::Unwanted);
                 return !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();
@@ -117,7 +117,7 @@ impl Rooms {
     }
 }
 
-impl Drop for Rooms {
+impl Drop for Preallocator {
     fn drop(&mut self) {
         *self.shared.state() = State::Closed;
         self.shared.news.notify_all();
@@ -162,7 +162,7 @@ impl Shared {
         self.remove();
     }
 
-    /// True when it is there, whole and on the disk.
+    /// True when the whole file was written and synced.
     fn make(&self, bytes: u64) -> io::Result<bool> {
         self.remove();
         let mut file = self.disk.create(&self.path())?;
@@ -195,22 +195,22 @@ mod tests {
 
     #[test]
     fn what_is_being_made_is_gone_once_it_is_given_up() {
-        let folder = std::env::temp_dir().join(format!("godwit-room-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("godwit-preallocate-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let rooms = Rooms::begin(&disk, &folder).unwrap();
-        assert!(!rooms.give_up(), "there is none");
-        *rooms.shared.state() = State::None(None); // as if the pause was over
-        rooms.ask(1 << 23, 1 << 23);
+        let preallocator = Preallocator::begin(&disk, &folder).unwrap();
+        assert!(!preallocator.give_up(), "there is none");
+        *preallocator.shared.state() = State::None(None); // as if the pause was over
+        preallocator.ask(1 << 23, 1 << 23);
         let deadline = Instant::now() + Duration::from_secs(20);
         while !folder.join(NAME).exists() {
             assert!(Instant::now() < deadline, "nothing is made");
             std::thread::yield_now();
         }
-        assert!(rooms.give_up());
+        assert!(preallocator.give_up());
         assert!(!folder.join(NAME).exists());
-        assert!(matches!(*rooms.shared.state(), State::None(Some(_))));
-        drop(rooms);
+        assert!(matches!(*preallocator.shared.state(), State::None(Some(_))));
+        drop(preallocator);
         std::fs::remove_dir(&folder).unwrap();
     }
 }

@@ -1,6 +1,5 @@
-//! What is done beside the writer, for later: making room ahead, and sealing. Owns that it gives way: where shards, or whom publishers wait
-//! for, want a processor too, they have it first.
-pub(crate) mod room;
+//! Threads with low priority: preallocating segments, and sealing. Shards and the journal's writer come first on a busy machine.
+pub(crate) mod preallocate;
 pub(crate) mod seal;
 
 use std::io;
@@ -33,8 +32,9 @@ mod tests {
     #[test]
     fn a_thread_gives_way_alone() {
         let before = getpriority_process(None).unwrap();
-        let (told, nice) = std::sync::mpsc::channel();
-        let thread = super::spawn("beside", move || told.send(getpriority_process(None).unwrap()).unwrap()).unwrap();
+        let (sender, nice) = std::sync::mpsc::channel();
+        let thread =
+            super::spawn("background", move || sender.send(getpriority_process(None).unwrap()).unwrap()).unwrap();
         thread.join().unwrap();
         assert_eq!(nice.recv(), Ok(super::NICE.max(before)));
         assert_eq!(getpriority_process(None).unwrap(), before);
