@@ -1,7 +1,8 @@
-// What a page's life means for its client: saved places before it goes, doubt when it comes back, a pause while it is hidden.
+// The page's lifecycle: positions are saved before it closes, the connection is checked when it is visible again, and a hidden
+// page can disconnect.
 //
-// A hidden page may be frozen or thrown away without another word, and its connection may have died unseen; so stands are
-// saved when it is hidden or left, and the server is asked for a sign of life when it is looked at again.
+// A hidden page may be frozen or discarded without another event, and its connection may be lost unnoticed. So positions are
+// saved when the page is hidden or left, and the server is pinged when it is visible again.
 
 import { after } from "./signal.js";
 import { NEVER_MS } from "./arguments.js";

@@ -5,8 +5,8 @@
 //     const client = new Client("ws://127.0.0.1:8800");
 //     client.subscribe("/rooms/kitchen/temperature", (message) => (output.value = message.json()));
 //
-// Nothing is lost by a broken connection: the client comes back by itself, goes on where each subscription stood, and sends
-// unanswered publishes again as the same messages. What cannot be had any more is told as a gap in its place.
+// A broken connection loses nothing: the client reconnects, resumes each subscription at its position, and sends unanswered
+// publishes again as the same messages. If messages are no longer available, the subscription receives a gap in their place.
 
 import { Client as AnyClient } from "./client.js";
 import { Inbox as AnyInbox } from "./inbox.js";

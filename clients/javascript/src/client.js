@@ -1,7 +1,7 @@
 // The client: start reading here. It builds the parts, keeps them connected, and gives them plain names.
 //
-// What the protocol means is the session's (pure); the link is the connection's; what a browser or Node has of its own is
-// the platform's. This file only joins them.
+// The session (pure) implements the protocol, the connection owns the link, and the platform has what differs between browsers
+// and Node. This file only joins them.
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
@@ -55,7 +55,7 @@ import { newEncoding } from "./codec/encodings.js";
  *   visible; null, the default: stay connected
  * @property {"poll" | "stay"} [whenHidden] over HTTP/1.1 a hidden page polls every 5 s (the default), or keeps its connection
  * @property {Partial<Settings>} [settings]
- * @property {Log} [log] where gaps and lost connections are told; the console by default
+ * @property {Log} [log] where gaps and lost connections are reported; the console by default
  * @property {TransportName | "auto" | Transport} [transport] what carries the frames: "websocket", "sse" or "poll" and nothing else;
  *   "auto", the default: the first of these that works; or one of your own
  * @property {(error: unknown) => unknown} [onSaveFailed] called when positions cannot be saved, because storage is full or blocked;
@@ -111,7 +111,7 @@ export class Client {
     this.#platform = platform;
     this.#log = options.log ?? { info: () => {}, warn: console.warn, error: console.error };
     const encoding = options.encoding ?? "json";
-    newEncoding(encoding); // an unknown one is told at once
+    newEncoding(encoding); // an unknown one fails here
     const numbering = new Numbering(platform.randomText(16), options.transport === "websocket"); // others may come to HTTP
     this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function", numbering);
     this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
@@ -263,7 +263,7 @@ export class Client {
   }
 
   /**
-   * Watch whether anybody subscribes to a subject, or to the subjects of a pattern.
+   * Watch whether a subject, or the subjects of a pattern, have subscribers.
    * @param {string} selector
    * @param {(interest: Interest) => unknown} [listener]
    * @returns {Watch}
@@ -333,7 +333,7 @@ export class Client {
     const transports = this.#transports;
     const losses = new Losses(this.#log);
     let url = "";
-    await Promise.resolve(); // who builds a client finishes first
+    await Promise.resolve(); // the code that creates the client finishes first
     while (!session.isOver) {
       if (this.#isPaused) {
         await this.#stirred.wait();
@@ -389,7 +389,7 @@ export class Client {
     const requests = new Requests(this.#platform.randomText(16));
     const replies = this.#subscribe(requests.pattern, { last: 1 }, undefined);
     requests.listen(replies).then(() => {
-      this.#requests = null; // refused or ended: a later request asks anew
+      this.#requests = null; // refused or ended: a later request subscribes again
     });
     return requests;
   }

@@ -1,7 +1,7 @@
-// One link from its opening to its end: frames in to the session, commands out, the clock looked at.
+// One link from its opening to its end: frames go to the session, its commands to the link, and timers run.
 //
-// While a reader's queue is full nothing is read. Where the link cannot stop, or after 100 ms where another subscription,
-// watch, request or publish could go on, that subscription is paused: it is unsubscribed, and subscribed again from its
+// While a reader's queue is full nothing is read. If the link cannot stop, or after 100 ms if another subscription,
+// watch, request or publish could continue, that subscription is paused: it is unsubscribed, and subscribed again from its
 // position later.
 
 import { checkToken } from "./arguments.js";
@@ -31,7 +31,7 @@ const GOOD_ORDER = 1000; // the close code
 const BATCH_COMMANDS_MAX = 64;
 const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
 const POSITION_BYTES = 30; // a position with its quotes
-const UNREAD_MS = 100; // a queue that stays full so long is paused, where another subscription could go on
+const UNREAD_MS = 100; // a queue that stays full this long is paused if another subscription could continue
 const WARN_AGAIN_MS = 60_000;
 const TOKEN_MS = 10_000; // for a token function to answer
 const TOKEN_AGAIN_MS = 1_000; // after it was asked; doubles with each failure
@@ -126,7 +126,7 @@ export class Connection {
     if (isLeft || !isWanted()) return { code: null, reason: "not wanted", isUntried: true };
     this.#leftFor = "";
     const end = await this.#carry(url, option, token);
-    if (this.#leftFor && (end.code === null || end.code === GOOD_ORDER)) end.reason = this.#leftFor; // a socket tells of the peer's reason alone
+    if (this.#leftFor && (end.code === null || end.code === GOOD_ORDER)) end.reason = this.#leftFor; // a socket reports only the peer's reason
     clearTimeout(this.#timer);
     clearTimeout(this.#unreadTimer);
     this.#link = null;
@@ -153,7 +153,7 @@ export class Connection {
     const silenceMs = pingIntervalMs + answerTimeoutMs + streamTimeoutMs;
     this.#encoding = newEncoding(encoding);
     return new Promise((resolve) => {
-      let isOver = false; // what it brings from then on, closing, is not the next one's
+      let isOver = false; // what still arrives while it closes does not belong to the next one
       /** @param {LinkEnd} end */
       const settle = (end) => {
         isOver = true;
@@ -188,7 +188,7 @@ export class Connection {
   }
 
   /**
-   * Our own mistake gives the connection up, with a word, and never goes into somebody else's event.
+   * An internal error of the client ends the connection with a message, and never propagates into an event handler of the user.
    * @param {() => void} step
    */
   #guard(step) {
@@ -242,7 +242,7 @@ export class Connection {
     this.#means.log.warn(`godwit: paused subscriptions whose items are not read while others wait: ${names.join(", ")}`);
   }
 
-  /** A queue that stays full is paused at the node where another subscription or watch could go on. */
+  /** Pauses a subscription whose queue stays full, if another subscription or watch could continue. */
   #watchUnread() {
     clearTimeout(this.#unreadTimer);
     this.#unreadTimer = setTimeout(() => {
@@ -254,7 +254,7 @@ export class Connection {
     }, UNREAD_MS);
   }
 
-  /** What held the reading up may be over. */
+  /** Reads on, unless a queue is still full. */
   #stir() {
     const session = this.#session;
     if (!session.liveness.isHeld || this.#link === null) return;
@@ -293,7 +293,7 @@ export class Connection {
 
   /** @param {string} reason */
   #giveUp(reason) {
-    if (this.#session.phase !== "draining") this.#link?.abort(); // nobody is there to answer a close
+    if (this.#session.phase !== "draining") this.#link?.abort(); // the peer does not answer a close
     this.#settle({ code: null, reason });
   }
 

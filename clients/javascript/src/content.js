@@ -9,10 +9,10 @@ import { shown } from "./shown.js";
 
 /**
  * @typedef {object} Body
- * @property {() => any} json the content read as JSON; throws SyntaxError where it is none
- * @property {() => string} text the content read as UTF-8; throws TypeError where it is none
+ * @property {() => any} json the content read as JSON; throws SyntaxError if it is not JSON
+ * @property {() => string} text the content read as UTF-8; throws TypeError if it is not UTF-8
  * @property {() => Uint8Array} bytes the content as it was published
- * @property {number} size about how many bytes it takes here
+ * @property {number} size its approximate size in memory (bytes)
  */
 
 const encoder = new TextEncoder();
@@ -22,7 +22,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export const encodeText = (text) => encoder.encode(text);
 
 /**
- * Strict: throws TypeError for what is not UTF-8.
+ * Strict: throws TypeError if the bytes are not UTF-8.
  * @param {Uint8Array} bytes
  */
 export const decodeText = (bytes) => decoder.decode(bytes);
@@ -96,7 +96,7 @@ export class TextBody {
 }
 
 /**
- * A value that was parsed together with its frame; `source` finds its text there, when somebody asks.
+ * A value that was parsed together with its frame; `source` finds its text there on demand.
  * @implements {Body}
  */
 export class ParsedBody {
@@ -129,7 +129,7 @@ export class ParsedBody {
 
 /** JSON that is already written. It is sent unchanged, whitespace and digits included. */
 export class JsonText {
-  /** @param {string} text what is not JSON is refused by `publish`: within a frame it would break or change the commands beside it */
+  /** @param {string} text checked by `publish`: text that is not JSON would break or change other commands of its frame */
   constructor(text) {
     this.text = text;
   }
@@ -182,7 +182,7 @@ function checkedJson(text) {
 }
 
 /**
- * What fails while JSON is written or read, named: a BigInt, a cycle, text that is not JSON, or what the user's own code threw.
+ * Names what failed while JSON was written or read: a BigInt, a cycle, text that is not JSON, or an error of the user's code.
  * @template T
  * @param {() => T} step
  */

@@ -2,7 +2,7 @@
 //
 //     GodwitError
 //     ├── SubjectInvalid      a name or pattern that the contract does not allow
-//     ├── PositionInvalid     a text that is no position
+//     ├── PositionInvalid     a text that is not a position
 //     ├── PositionFileHeld    a file of saved positions that another process uses
 //     ├── PositionFileInvalid a file of saved positions that cannot be read
 //     ├── CommandRefused      the node answered one command with an error code; the session lives

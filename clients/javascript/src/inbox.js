@@ -1,8 +1,8 @@
 // A receiver's inbox: its items, counts and marks, kept current without a page's help.
 //
-// Owns the connection of one inbox: items and changes come over the node (or by long polls of dispatch, without one), and what is
-// missing is fetched from dispatch, which is authoritative. What is known, and whether something is missing, is the state's to say
-// (inbox/state.js). Invariant: as long as anything is missing, a fetch is under way or waits for its next try.
+// Owns the connection of one inbox: items and changes arrive from the node (or by long polls of dispatch, without a node), and
+// missing ones are fetched from dispatch, which is authoritative. inbox/state.js decides what is known, and whether something is
+// missing. Invariant: as long as something is missing, a fetch is under way or waits for its next try.
 
 import { ClientClosed, ClientError } from "./errors.js";
 import { DispatchRequests } from "./inbox/requests.js";
@@ -159,13 +159,13 @@ export class Inbox {
     return this.mark("archived", items);
   }
 
-  /** What the receiver does not want, by category and channel. @returns {Promise<Preferences>} */
+  /** The receiver's preferences, by category and channel. @returns {Promise<Preferences>} */
   async readPreferences() {
     this.#check();
     return (await this.#requests.ask("GET", "/v1/inbox/preferences")).categories;
   }
 
-  /** @param {Preferences} categories replaces what was there */
+  /** @param {Preferences} categories replaces the stored preferences */
   async writePreferences(categories) {
     this.#check();
     await this.#requests.ask("PUT", "/v1/inbox/preferences", { categories });
@@ -217,14 +217,14 @@ export class Inbox {
     try {
       verdict = take();
     } catch (error) {
-      this.#tell(error); // what came is not an item: the store says what is
+      this.#tell(error); // not an item: the store has the items
       verdict = /** @type {Verdict} */ ("behind");
     }
     if (verdict === "behind" || verdict === "restart") this.#catchUp();
     if (verdict !== "old" && verdict !== "behind") this.#changed();
   }
 
-  /** Fetches what is missing, until nothing is. However often it is called, one fetch is under way. */
+  /** Fetches until nothing is missing. At most one fetch is under way at a time. */
   #catchUp() {
     this.#isBehind = true;
     if (!this.#isCatching) {
@@ -349,7 +349,7 @@ export class Inbox {
     callUser("onChange", () => this.#options.onChange?.(this), console);
   }
 
-  /** Tells dispatch what arrived here: after a random part of the time, so that a send to many is not answered by all at once. */
+  /** Reports to dispatch what arrived here, after a random delay, so that not all receivers of one notification report at once. */
   #confirmSoon() {
     const { confirmMs = CONFIRM_MS } = this.#options;
     if (confirmMs === 0 || this.#confirming !== undefined || this.#state.known === null) return;
@@ -358,7 +358,7 @@ export class Inbox {
     this.#confirming = setTimeout(() => this.#confirm(), leastMs + (confirmMs - leastMs) * Math.random());
   }
 
-  /** A failure is tried again, with what is known then; a refused position is not. */
+  /** A failed report is sent again, with the state of that time; a refused position is not. */
   async #confirm() {
     for (let failures = 0; this.#state.known !== null && !this.#isClosed; ) {
       const upTo = String(this.#state.known);

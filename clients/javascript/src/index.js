@@ -1,4 +1,4 @@
-// What both entries, browser.js and node.js, give beside their Client.
+// What both entries, browser.js and node.js, export besides their Client.
 
 export { Code, CODES } from "./codes.js";
 export { JsonText } from "./content.js";

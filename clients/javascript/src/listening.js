@@ -23,8 +23,8 @@ import { ClientClosed, ClientError } from "./errors.js";
  */
 
 /**
- * A promise of an end, and what settles it. Where nobody looks at it the loop that reads throws the same error: that is no
- * unhandled rejection. The promise of a listener takes its place, and is one.
+ * A promise of the end, and the function that settles it. Without a handler its rejection is not "unhandled", because the
+ * reading loop throws the same error. A listener's promise replaces it, and its rejection is reported.
  * @returns {[Promise<void>, (error: unknown) => void]}
  */
 export function newDone() {
@@ -56,7 +56,7 @@ export function listen(subscription, listener, log) {
   const byType = { message: functions.message, gap, dropped, status: functions.status };
   const reading = (async () => {
     for await (const item of subscription.items()) {
-      if (subscription.isClosed) return; // what is in the queue was not handled: its position stays before it
+      if (subscription.isClosed) return; // items in the queue were not handled: the position stays before them
       const returned = byType[item.type]?.call(functions, item);
       if (returned instanceof Promise) await returned;
       subscription.handled();
@@ -88,7 +88,7 @@ export function listenToInterest(watch, listener, log) {
 export const reasonOf = (signal) => signal?.reason ?? new ClientError("the publish was aborted");
 
 /**
- * Call a user's function that tells alone; what it throws, at once or later, is logged.
+ * Call a user's function whose result does not matter; an error, immediate or later, is logged.
  * @param {string} name
  * @param {() => unknown} call
  * @param {Pick<Console, "error">} log
@@ -113,7 +113,7 @@ async function ended(reading, what, tell, log) {
     await reading;
   } catch (error) {
     if (what.isClosed) {
-      // What it awaited ended with its own side: it did not fail. One that another client closed on ends this subscription.
+      // What it awaited ended with its own client: not a failure. The error of another client ends this subscription.
       if (!(error instanceof ClientClosed)) log.warn("godwit: a listener failed after close()", error);
       return;
     }

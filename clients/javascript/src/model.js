@@ -1,7 +1,7 @@
-// The values a user meets: positions, messages, gaps, and what a subscription yields beside them.
+// The values of the public API: positions, messages, gaps, and the other items that a subscription yields.
 //
-// Pure and small. Each item has a `type`, so that a switch on it tells them apart. A position says everything about its
-// place, exactly: both numbers are bigints, because the contract allows 64 bits.
+// Pure and small. Each item has a `type` for a switch. Both numbers of a position are bigints, because the protocol allows 64
+// bits.
 
 import { PositionInvalid } from "./errors.js";
 
@@ -95,7 +95,7 @@ class EpochRead {
 let lastRead = new EpochRead("0", 0n);
 
 /**
- * @typedef {object} MessageFields what a message may say beside its subject and content
+ * @typedef {object} MessageFields what a message may have besides its subject and content
  * @property {Position | null} [position] null: a standard message
  * @property {Position | null} [after] the position that a subscriber must have reached to have missed nothing, if it is not the one before
  * @property {number} [timeMs] when the node accepted it, since 1970
@@ -216,7 +216,7 @@ export class Dropped {
 
   /**
    * @param {string} selector
-   * @param {number | null} count null: nobody knows how many, perhaps none (after a pause)
+   * @param {number | null} count null: the number is unknown, and may be 0 (after a pause)
    */
   constructor(selector, count) {
     this.selector = selector;
@@ -233,10 +233,10 @@ export class Status {
    * @param {string} selector
    * @param {"subscribed" | "disconnected"} state
    * @param {Outcome | null} [outcome]
-   * @param {Position | null} [position] where the join ends, on a single subject
-   * @param {number | null} [count] messages of the join, on a single subject; null: the server cannot tell beforehand
+   * @param {Position | null} [position] the end of the join, on a single subject
+   * @param {number | null} [count] messages of the join, on a single subject; null: not known beforehand
    * @param {string} [reason]
-   * @param {string | null} [transport] what carries it: "websocket", "sse", "poll"
+   * @param {string | null} [transport] its transport: "websocket", "sse", "poll"
    */
   constructor(selector, state, outcome = null, position = null, count = 0, reason = "", transport = null) {
     this.selector = selector;
@@ -265,7 +265,7 @@ export class Published {
   }
 }
 
-/** Whether anybody subscribes to a subject or pattern. */
+/** Whether a subject or pattern has subscribers. */
 export class Interest {
   /** @type {"interest"} @readonly */
   type = "interest";

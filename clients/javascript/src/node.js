@@ -6,9 +6,9 @@
 //     await client.publish("/greetings/en", { hello: "world" });
 //     for await (const message of client.subscribe("/greetings/**")) console.log(message.subject, message.json());
 //
-// Nothing is lost by a broken connection: the client comes back by itself, goes on where each subscription stood, and sends
-// unanswered publishes again as the same messages. What cannot be had any more is told as a gap in its place. A reader that
-// is slow is not drowned: the client stops reading, and the server's log waits.
+// A broken connection loses nothing: the client reconnects, resumes each subscription at its position, and sends unanswered
+// publishes again as the same messages. If messages are no longer available, the subscription receives a gap in their place.
+// Backpressure: while a reader is slow the client stops reading, and its messages wait in the server's log.
 
 import { Client as AnyClient } from "./client.js";
 import { Inbox as AnyInbox } from "./inbox.js";

@@ -10,14 +10,14 @@ import { ClientClosed, ReplyTimeout } from "./errors.js";
 /** @typedef {import("./subscription.js").Subscription} Subscription */
 /** @typedef {{ resolve: (message: Message) => void, reject: (error: unknown) => void }} Waiter */
 
-/** Who waits for which reply. */
+/** The requests that wait for a reply. */
 export class Requests {
   #prefix;
   #count = 0;
   /** @type {Map<string, Waiter>} */
   #waiting = new Map();
 
-  /** @param {string} random text that nobody can guess */
+  /** @param {string} random text that cannot be guessed */
   constructor(random) {
     this.#prefix = `/reply/${random}`;
   }

@@ -1,4 +1,4 @@
-// A value in an error's sentence, whatever it is.
+// Formats a value of any type for an error message.
 
 /** @param {unknown} value */
 export function shown(value) {

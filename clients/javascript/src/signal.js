@@ -27,7 +27,7 @@ export class Signal {
   }
 
   /**
-   * Resolves at the next `notify`, or after so many milliseconds.
+   * Resolves at the next `notify`, or after `ms` milliseconds.
    * @param {number} ms
    * @returns {Promise<void>}
    */

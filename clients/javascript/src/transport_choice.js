@@ -99,7 +99,7 @@ export class TransportChoice {
     this.#isFound = false;
   }
 
-  /** There is no connection: stop trying WebSockets. */
+  /** The connection is gone: stop trying WebSockets. */
   stop() {
     this.#stopSeeking();
     this.#stopSeeking = () => {};

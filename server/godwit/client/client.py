@@ -302,7 +302,7 @@ class Client:
         return await self.publish(request.reply_to, content)
 
     def watch(self, selector: str) -> Watch:
-        """Iterate over the interest in a subject, or in the subjects of a pattern: whether anybody subscribes to it."""
+        """Iterate over the interest in a subject, or in the subjects of a pattern: whether it has subscribers."""
         self._check_begun()
         check_pattern(selector)
         if selector in self._session.watches:
@@ -322,7 +322,7 @@ class Client:
         for task in self._tasks[1:] if self._connection.is_open else self._tasks:
             task.cancel()
         try:
-            ended = await asyncio.gather(*self._tasks, return_exceptions=True)  # who closes may be cancelled meanwhile
+            ended = await asyncio.gather(*self._tasks, return_exceptions=True)  # close() may be cancelled meanwhile
         finally:
             if self._saved is not None:
                 self._saved.close()
@@ -346,7 +346,7 @@ class Client:
 
     async def _hear_replies(self, requests: Requests, replies: Subscription) -> None:
         await requests.listen(replies)
-        self._requests = None  # refused or ended: a later request asks anew
+        self._requests = None  # refused or ended: a later request subscribes again
 
     async def _keep_positions(self, saved: SavedPositions) -> None:
         """Save positions and renew the lease at intervals. If another process took the lease, the client ends."""

@@ -40,7 +40,7 @@ BATCH_BYTES_MAX = 65_536  # escaped as badly as can be, still below the server's
 CLOSE_TIMEOUT_S = 2.0
 FRAME_FAULTS = (CloseCode.MESSAGE_TOO_BIG, CloseCode.PROTOCOL_ERROR, CloseCode.INVALID_DATA)  # found by this side
 POSITION_BYTES = 30  # a position with its quotes
-UNREAD_MS = 100  # a queue that stays full so long is paused at the node, where another subscription could go on
+UNREAD_MS = 100  # a queue that stays full this long is paused at the node if another subscription could continue
 WARN_AGAIN_MS = 60_000
 
 log = logging.getLogger("godwit.client")
@@ -52,7 +52,7 @@ class Loss:
 
     code: int | None
     reason: str
-    fault: str | None = None  # what was wrong with the frame that broke it, a sentence
+    fault: str | None = None  # the error in the frame that broke it, a sentence
 
 
 def now_ms() -> int:
@@ -103,7 +103,7 @@ class Connection:
         self._session, self._new_encoding, self._tokens = session, encoding, Tokens(token, now_ms)
         self._encoding, self._tls = encoding(), tls
         self._out = asyncio.Event()  # there may be commands to send
-        self._moved = asyncio.Event()  # what the reading waits for may have come
+        self._moved = asyncio.Event()  # the reader's event may have happened
         self._warn_at = 0  # no warning of unread subscriptions before
         self._renewing: asyncio.Task[None] | None = None
         self.is_open = False
@@ -259,7 +259,7 @@ class Connection:
             await asyncio.sleep(session.tick_ms / 1000)
             if (reason := session.tick(now_ms())) is not None:
                 if session.phase is not Phase.DRAINING:
-                    _abort(socket)  # nobody is there to answer a close
+                    _abort(socket)  # the peer does not answer a close
                 return Loss(None, reason)
             is_asked = self._renewing is not None and not self._renewing.done()
             if session.wants_token and not is_asked and self._tokens.may_be_asked:

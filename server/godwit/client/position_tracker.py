@@ -37,10 +37,12 @@ class PositionTracker:
         self._is_whole = resume_point.is_whole if resume_point else True  # no position was forgotten for the limit
         # touched after the last resume token, the last of the positions: never forgotten
         self._since_resume_token: set[str] = set(resume_point.beyond_resume_token) if resume_point else set()
-        self._snapshot_due: set[str] = set()  # a gap placed these; the snapshot after it is no repeat
+        self._snapshot_due: set[str] = set()  # a gap set these; the snapshot after it is not a duplicate
         self._orders: dict[str, tuple[int, ...]] = {}  # of epochs, of subjects that the join has earlier ones of
         self.moves = 0  # how often it moved
-        self._join: tuple[Position, int] | None = None  # where a join ends, and how many messages it has left
+        self._join: tuple[Position, int] | None = (
+            None  # the end of a join, and how many of its messages are still missing
+        )
 
     def position(self, subject: str) -> Position | None:
         return self._positions.get(subject)
@@ -127,7 +129,7 @@ class PositionTracker:
         if gap.position.epoch != resume_point.epoch and self._is_passed(gap.subject, gap.position, resume_point):
             return None
         is_other_epoch = gap.after is not None and gap.after.epoch != resume_point.epoch
-        # After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
+        # After a join the client is already at its end: a gap that leads there from an earlier epoch is still new.
         if gap.position.is_at_or_before(resume_point) and not (is_other_epoch and gap.position == resume_point):
             return None
         if gap.after is None or is_other_epoch:

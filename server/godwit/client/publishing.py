@@ -20,7 +20,7 @@ from .errors import AnswerLost, ClientClosed, PublishQueueFull
 
 Settle: TypeAlias = Callable[[Published | GodwitError], None]
 UNKNOWN = (Code.REPEAT_UNKNOWN, Code.NUMBER_TOO_OLD)  # the server cannot know whether it took this one before
-ENTRY_BYTES = 200  # what one waiting publish costs beside its content
+ENTRY_BYTES = 200  # memory of one waiting publish besides its content
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,7 @@ class Pending:
     is_sent: bool = False
     is_alone: bool = False  # goes in a frame of its own from now on
     is_finished: bool = False
-    is_numbered: bool = False  # it is sent under a number, where the server takes one
+    is_numbered: bool = False  # it is sent under a number if the server accepts numbers
     number: int | None = None
     sends: int = 0  # under this number, without an answer
 

@@ -45,7 +45,7 @@ class Requests:
         except Exception as error:
             self._fail(error)
         finally:
-            self._fail(ClientClosed())  # nobody will answer any more, however this ended
+            self._fail(ClientClosed())  # no further reply is expected
 
     def _fail(self, error: Exception) -> None:
         for future in list(self._waiting.values()):

@@ -20,7 +20,7 @@ class ResumePoint:
     after: Mapping[str, Position] = field(default_factory=dict)
     since: str | None = None
     node: str | None = None  # which gave the resume token
-    recent: int = 0  # so many positions, the last of the map, are beyond the resume token
+    recent: int = 0  # how many positions, the last of the map, are after the resume token
     is_whole: bool = True  # False: positions that only the resume token knows were forgotten
 
     @property

@@ -62,7 +62,7 @@ def shown_address(url: str) -> str:
     found, at = _QUERY.search(url), url.rfind("@")
     if found is None:
         return url[at + 1 :]
-    if at > found.start():  # a password, or a query: nobody can know
+    if at > found.start():  # may contain a password or a secret query
         scheme = _SCHEME.match(url)
         return f"{scheme[0] if scheme else ''}..."
     return f"{url[at + 1 : found.end()]}..."
@@ -83,9 +83,7 @@ def _checked(url: str) -> str:
         is_host = bool((parts.hostname or "").encode("idna"))
         is_whole = is_host and parts.port != 0 and not parts.fragment and not _UNSAFE.search(url)
     except ValueError:
-        is_whole = (
-            False  # the port is not a number, or out of range; the host is no name: a part of it is empty or too long
-        )
+        is_whole = False  # the port is not a number, or out of range; the host is not a valid name: a part of it is empty or too long
     if not is_whole:
         raise _no_address(url)
     return url if parts.path not in ("", "/") else urlunsplit(parts._replace(path=LIVE_PATH))

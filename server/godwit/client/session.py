@@ -19,7 +19,7 @@ from ..errors import CommandRefused, GodwitError, SessionClosed
 from ..model import Gap, Interest, Message, Published
 from .backoff import WISH_MS_MAX, Backoff, Faults, wish_of, words_of
 from .codec.command import Command, Connect, Draft, Ping, Unsubscribe, Unwatch
-from .codec.push import Ended, Epochs, InterestState, Marked, Notice, Told
+from .codec.push import Ended, Epochs, InterestState, Marked, Notice, Received
 from .codec.reply import Refusal, Reply
 from .errors import ClientClosed
 from .items import Dropped
@@ -81,7 +81,7 @@ class Session:
         self._faults = Faults()
         self._leave_at: int | None = None  # when a draining server wants this client gone
 
-    # What the user wants
+    # Commands of the user
 
     def subscribe(self, subscribing: Subscribing) -> None:
         self._check_open()
@@ -132,7 +132,7 @@ class Session:
         self._can_renew = False
         self.handover.begin(token, now, settle)
         if self.phase is Phase.AWAY:
-            self.handover.lost()  # what waits may have been sent under the old token
+            self.handover.lost()  # waiting publishes may have been sent under the old token
         else:
             self._now = now
             self._move_handover()
@@ -151,7 +151,7 @@ class Session:
             watching.end(error)
         self.changed()
 
-    # What the connection brings
+    # Events of the connection
 
     def opened(self, now: int, token: str | None) -> None:
         """A connection is open; the first command introduces this client."""
@@ -163,11 +163,11 @@ class Session:
         self.handover.opened(token)
         self._introduce(token)
 
-    def receive(self, told: list[Told], now: int) -> None:
+    def receive(self, pushes: list[Received], now: int) -> None:
         """Process one frame. Lookup by kind, messages first, because this runs once for each message."""
         self._now = now
         self.liveness.received(now)
-        for push in told:
+        for push in pushes:
             if type(push) is Message:
                 self.subscriptions.message(push)
             else:
@@ -224,7 +224,7 @@ class Session:
         self.publishes.lost()
         self.subscriptions.lost(words_of(code, reason))
 
-    # What goes out
+    # Commands to send
 
     def commands(self) -> list[Command]:
         """The commands to send now, in order."""
@@ -261,7 +261,7 @@ class Session:
 
     # Inside
 
-    def _pushed(self, push: Told) -> None:
+    def _pushed(self, push: Received) -> None:
         match push:
             case Marked() | Epochs() | Gap() | Dropped() | Ended():
                 self.subscriptions.reported(push, self.node, self._now)
@@ -378,7 +378,7 @@ class Session:
 
     def _check_open(self) -> None:
         if self.error is not None:
-            raise self.error.with_traceback(None)  # what raised it before would pile up in it, and be kept alive
+            raise self.error.with_traceback(None)  # its traceback would grow with each raise, and keep objects alive
 
     def _take_id(self) -> int:
         self._last_id += 1

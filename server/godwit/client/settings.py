@@ -29,7 +29,7 @@ class Settings:
     publish_in_flight_max: int = 500
     """Publishes that were sent and have no answer. The server allows 1,000 commands."""
     subjects_max: int = 4_000
-    """Positions kept of one pattern, beside its resume token."""
+    """Positions kept of one pattern, in addition to its resume token."""
     frame_bytes_max: int = 16 << 20
     """Bytes of one frame received, from 8,192 to 1,073,741,824. In place of a longer message the server sends a gap `too_large`."""
     connect_timeout_ms: int = 10_000

@@ -145,7 +145,7 @@ class Subscribing:
     def end(self, error: GodwitError | None) -> None:
         if self.state is not State.ENDED:
             self.state, self.error = State.ENDED, error
-            self.is_paused = False  # an ended subscription never resumes, whatever still wakes its reader
+            self.is_paused = False  # an ended subscription never resumes, even if something still wakes its reader
             self.queue.let_go()
             self.wake()
 

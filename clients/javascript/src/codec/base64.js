@@ -11,7 +11,7 @@ export function toBase64(bytes) {
 }
 
 /**
- * Throws RangeError for what is not base64.
+ * Throws RangeError if the text is not base64.
  * @param {string} text
  */
 export function fromBase64(text) {

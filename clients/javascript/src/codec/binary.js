@@ -1,7 +1,7 @@
-// The binary wire, `godwit.v1.binary` (protocol/binary.md): frames to what the server says; commands are in written.js.
+// Decodes the binary encoding, `godwit.v1.binary` (protocol/binary.md). Commands are in written.js.
 //
-// It remembers, for one connection, which subject each announced number stands for. Frames of a type that this client does
-// not know are passed over; one that is cut short, or a message by a number that was not announced, throws FrameInvalid.
+// It remembers, for one connection, the subject of each announced number. Frames of an unknown type are ignored; a truncated
+// frame, or a message with a number that was not announced, throws FrameInvalid.
 
 import { BytesBody } from "../content.js";
 import { FrameInvalid } from "../errors.js";
@@ -11,13 +11,13 @@ import { Reader, Writer } from "./values.js";
 import { KINDS, writeCommand } from "./written.js";
 
 /** @typedef {import("./command.js").Command} Command */
-/** @typedef {import("./push.js").Told} Told */
+/** @typedef {import("./push.js").Received} Received */
 /** @typedef {{ epoch: bigint, baseTime: number, subject: string, pattern: string | null }} Announced */
 
 const BATCH = 0x00;
 const ANNOUNCEMENT = 0x01;
 
-/** One connection's: what was announced on another means nothing here. */
+/** State of one connection: numbers that another connection announced are not valid here. */
 export class BinaryEncoding {
   subprotocol = "godwit.v1.binary";
   /** @type {Map<number, Announced>} */
@@ -37,9 +37,9 @@ export class BinaryEncoding {
   }
 
   /**
-   * What one frame says; throws FrameInvalid.
+   * Decode one frame; throws FrameInvalid.
    * @param {string | Uint8Array} frame
-   * @returns {Told[]}
+   * @returns {Received[]}
    */
   decode(frame) {
     if (typeof frame === "string") throw new FrameInvalid("a text message on the binary wire");
@@ -114,7 +114,7 @@ function readAfter(reader, position) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readConnected(reader) {
   const [id, session, node] = [reader.varint(), reader.string(), reader.string()];
@@ -126,7 +126,7 @@ function readConnected(reader) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readSubscribed(reader) {
   const [id, flags, outcome] = [reader.varint(), reader.byte(), reader.byte()];
@@ -138,7 +138,7 @@ function readSubscribed(reader) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readPublished(reader) {
   const [id, flags] = [reader.varint(), reader.byte()];
@@ -148,7 +148,7 @@ function readPublished(reader) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readRefusal(reader) {
   const [id, flags, code] = [reader.varint(), reader.byte(), reader.varint()];
@@ -158,7 +158,7 @@ function readRefusal(reader) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readGap(reader) {
   const [flags, reason, subject] = [reader.byte(), reader.byte(), reader.string()];
@@ -171,11 +171,11 @@ function readGap(reader) {
 
 /**
  * @param {string} name
- * @returns {(reader: Reader) => Told}
+ * @returns {(reader: Reader) => Received}
  */
 const done = (name) => (reader) => replyOf(reader.varint(), name);
 
-/** @type {Map<number, (reader: Reader) => Told>} */
+/** @type {Map<number, (reader: Reader) => Received>} */
 const READ = new Map([
   [0x02, readGap],
   [0x03, (reader) => readCounted(reader)],
@@ -219,7 +219,7 @@ function readInterest(reader) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readEnded(reader) {
   const code = reader.varint();
@@ -228,7 +228,7 @@ function readEnded(reader) {
 
 /**
  * @param {Reader} reader
- * @returns {Told}
+ * @returns {Received}
  */
 function readEpochs(reader) {
   const [subject, count] = [reader.string(), reader.varint()];

@@ -1,6 +1,6 @@
-// What the client asks, as values; each wire has its own way to write them.
+// The client's commands, as values; each encoding writes them in its own way.
 //
-// `id` is the client's, taken from one counter per client, and comes back with the answer.
+// `id` comes from one counter per client; the answer has the same `id`.
 
 import { utf8Length } from "../content.js";
 import { NO_FIELDS, sizeOfFields } from "../model.js";
@@ -21,7 +21,7 @@ import { NO_FIELDS, sizeOfFields } from "../model.js";
  */
 
 /**
- * @typedef {object} Choice how a subscription is to be served, apart from where it stands
+ * @typedef {object} Choice the options of a subscription, without its position
  * @property {number} [last] begin with the last n kept messages of each subject
  * @property {boolean} [snapshot] begin with the snapshot; default true
  * @property {"snapshot" | "oldest"} [onGap] where to continue when messages are gone; default "snapshot"
@@ -31,7 +31,7 @@ import { NO_FIELDS, sizeOfFields } from "../model.js";
 /** @typedef {{ verb: "subscribe", id: number, selector: string, resumePoint: ResumePoint, choice: Choice }} Subscribe */
 /** @typedef {{ verb: "unsubscribe" | "watch" | "unwatch", id: number, selector: string }} Named */
 /**
- * @typedef {object} Numbered where a publish stands among those of this client
+ * @typedef {object} Numbered the number of a publish among those of this client
  * @property {number} number
  * @property {number} floor no number below it is sent again; 0: unknown
  * @property {boolean} isAgain it was sent before, and has no answer

@@ -6,10 +6,10 @@ import { JsonEncoding } from "./json.js";
 /** @typedef {"json" | "binary"} EncodingName */
 
 /**
- * @typedef {object} Encoding one connection's way of writing; it may remember what it was told on the connection
+ * @typedef {object} Encoding the encoding of one connection; it may keep state of that connection
  * @property {string} subprotocol
  * @property {(commands: import("./command.js").Command[]) => string | Uint8Array} encode several as one frame, in order
- * @property {(frame: string | Uint8Array) => import("./push.js").Told[]} decode what one frame says; throws FrameInvalid
+ * @property {(frame: string | Uint8Array) => import("./push.js").Received[]} decode one frame; throws FrameInvalid
  */
 
 /**

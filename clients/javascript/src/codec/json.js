@@ -12,10 +12,10 @@ import { ACKS, OUTCOMES, REASONS, replyOf, wordOf } from "./push.js";
 import { sourceOf } from "./source.js";
 
 /** @typedef {import("./command.js").Command} Command */
-/** @typedef {import("./push.js").Told} Told */
+/** @typedef {import("./push.js").Received} Received */
 /** @typedef {Record<string, unknown>} Read */
 
-/** Stateless: every frame stands alone. */
+/** Stateless: frames do not depend on each other. */
 export class JsonEncoding {
   subprotocol = "godwit.v1.json";
 
@@ -30,9 +30,9 @@ export class JsonEncoding {
   }
 
   /**
-   * What one frame says; throws FrameInvalid.
+   * Decode one frame; throws FrameInvalid.
    * @param {string | Uint8Array} frame
-   * @returns {Told[]}
+   * @returns {Received[]}
    */
   decode(frame) {
     if (typeof frame !== "string") throw new FrameInvalid("a binary message on the JSON wire");
@@ -41,8 +41,8 @@ export class JsonEncoding {
       if (Array.isArray(read)) {
         return read.map((entry, place) => readObject(entry, frame, place, frame.length / read.length)).filter((each) => each !== null);
       }
-      const told = readObject(read, frame, null, frame.length);
-      return told === null ? [] : [told];
+      const received = readObject(read, frame, null, frame.length);
+      return received === null ? [] : [received];
     } catch (error) {
       throw new FrameInvalid(`cannot read ${JSON.stringify(frame.slice(0, 120))}: ${error}`);
     }
@@ -122,11 +122,11 @@ function writeFields(written, fields) {
 }
 
 /**
- * The verbs in the order of how often they come.
+ * The verbs, most frequent first.
  * @param {unknown} value
  * @param {string} frame
  * @param {number | null} place
- * @returns {Told | null}
+ * @returns {Received | null}
  * @param {number} size its part of the frame
  */
 function readObject(value, frame, place, size) {
@@ -143,7 +143,7 @@ function readObject(value, frame, place, size) {
 
 /**
  * @param {Read} read
- * @returns {Told | null}
+ * @returns {Received | null}
  */
 function readRarer(read) {
   const reason = textIn(read, "reason") ?? "";
@@ -177,7 +177,7 @@ function readRarer(read) {
 /**
  * @param {Read} read
  * @param {string} ok
- * @returns {Told}
+ * @returns {Received}
  */
 function readReply(read, ok) {
   return replyOf(idIn(read), ok, {

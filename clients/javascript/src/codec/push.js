@@ -1,6 +1,6 @@
-// What the server answers and what it tells by itself, as values, beside messages, gaps, drops and interest (model.js).
+// What the server sends besides messages, gaps, drops and interest (model.js): replies, refusals and notices, as values.
 //
-// Each has a `type`, so that one switch tells everything apart that a frame can hold.
+// Each has a `type`, so that one switch handles everything that a frame can hold.
 
 /** @typedef {import("../model.js").Ack} Ack */
 /** @typedef {import("../model.js").Outcome} Outcome */
@@ -13,7 +13,7 @@
  * @property {string} ok connected, subscribed, unsubscribed, published, pong, watching, unwatched
  * @property {Position | null} position
  * @property {Outcome | null} outcome
- * @property {number | null} count null: nobody can tell before the messages come
+ * @property {number | null} count null: not known before the messages arrive
  * @property {boolean} isDuplicate
  * @property {Ack | null} ack
  * @property {string | null} session
@@ -46,7 +46,7 @@ export function replyOf(id, ok, fields) {
  */
 /**
  * @typedef {{ type: "epochs", subject: string, order: bigint[], pattern: string | null }} Epochs
- *   the order of a subject's epochs: what is of an earlier one than the client's own is a repeat
+ *   the order of a subject's epochs: messages of an epoch before the client's own are duplicates
  */
 /** @typedef {{ type: "ended", selector: string, code: number, reason: string }} Ended the server ended a subscription */
 /**
@@ -62,7 +62,7 @@ export function replyOf(id, ok, fields) {
 /** @typedef {import("../model.js").Gap} Gap */
 /** @typedef {import("../model.js").Dropped} Dropped */
 /** @typedef {import("../model.js").Interest} Interest */
-/** @typedef {Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | InterestState | Ended | Notice} Told whatever a frame can hold */
+/** @typedef {Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | InterestState | Ended | Notice} Received everything that a frame can hold */
 
 /** @type {readonly Outcome[]} */
 export const OUTCOMES = ["snapshot", "recovered", "history", "live", "resync"];

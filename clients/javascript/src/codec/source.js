@@ -1,7 +1,7 @@
-// Where the content of a message stands in the frame it came in, so that its text is exactly what the publisher wrote.
+// Finds the content of a message in its frame, so that its text is exactly what the publisher wrote.
 //
-// JSON.parse has read the frame before, so its grammar is known to be right, and a walk over strings and brackets is
-// enough. Run only when somebody asks for the text of JSON content that came on the JSON wire.
+// JSON.parse has read the frame before, so it is valid, and skipping strings and brackets is enough. Runs only when the text of
+// JSON content is read that arrived in the JSON encoding.
 
 /**
  * The text of the value of `key` in the object, or in the object at `place` of the array, that the frame is.
@@ -56,7 +56,7 @@ function skipBlanks(text, at) {
 }
 
 /**
- * Where the value that begins at `start` ends.
+ * The end of the value that begins at `start`.
  * @param {string} text
  * @param {number} start
  */

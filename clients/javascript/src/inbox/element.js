@@ -6,7 +6,7 @@
 //       document.querySelector("godwit-inbox").token = async () => (await fetch("/inbox-token")).text();
 //     </script>
 //
-// Owns the element's parts and what they do; what is in the inbox is the Inbox's. Loading this module defines the element.
+// Owns the element's parts and their behaviour; the class Inbox owns the items. Loading this module defines the element.
 
 import { Client, DispatchRefused, Inbox } from "../browser.js";
 import { bell, build } from "./element/build.js";
@@ -101,7 +101,7 @@ export class GodwitInbox extends HTMLElement {
     } else if (this.shadowRoot?.activeElement) button.focus();
   }
 
-  /** Below the bell, to the side where there is room; over the width of the page where there is none. @param {HTMLElement} panel */
+  /** Below the bell, to the side that has enough space; otherwise over the width of the page. @param {HTMLElement} panel */
   #place(panel) {
     panel.classList.remove("start", "wide");
     const width = this.ownerDocument.documentElement.clientWidth;

@@ -1,7 +1,6 @@
-// What a client knows of one inbox: items in their latest state, counts, and how far its lists reach back.
+// The known state of one inbox: items in their latest state, counts, and the age of the oldest item in each list.
 //
-// Pure: given what came over the node and what dispatch answered, it decides what is new, what is old, and whether something is
-// missing. protocol/vectors/inbox.json has its cases. Invariants: everything up to `known` has been taken; a list has every item of
+// Pure: from the node's messages and dispatch's answers it decides what is new, what is old, and whether something is missing. protocol/vectors/inbox.json has its cases. Invariants: everything up to `known` has been taken; a list has every item of
 // its filter that arrived at or after its horizon, each once, the newest first; the counts are those of `known`.
 
 import { Position } from "../model.js";
@@ -21,7 +20,7 @@ import { Position } from "../model.js";
 /** @typedef {{ head: string, unread: number, unseen: number }} InboxHead */
 /** @typedef {InboxHead & { complete: boolean, items: InboxItem[] }} InboxPage what dispatch answers to a fetch */
 /** @typedef {"active" | "unread" | "archived"} InboxFilter "active": neither archived nor recalled */
-/** @typedef {"new" | "old" | "behind" | "restart"} Verdict "behind": something is missing; "restart": the inbox was made anew */
+/** @typedef {"new" | "old" | "behind" | "restart"} Verdict "behind": something is missing; "restart": the inbox was created again */
 
 /** @type {Record<InboxFilter, (flags: string[]) => boolean>} */
 const SHOWS = {
@@ -47,7 +46,7 @@ export class InboxState {
   unread = 0;
   unseen = 0;
 
-  /** @param {number} itemsMax how many items are kept beside the pages that were asked for; the oldest are forgotten, and can be loaded again */
+  /** @param {number} itemsMax how many items are kept besides the loaded pages; the oldest are evicted, and can be loaded again */
   constructor(itemsMax) {
     this.#itemsMax = this.#bound = itemsMax;
   }
@@ -81,7 +80,7 @@ export class InboxState {
   }
 
   /**
-   * What changed after `known`, as dispatch answered.
+   * Apply dispatch's answer: what changed after `known`.
    * @param {InboxPage} page
    * @returns {Verdict} "behind": more follows, fetch again
    */
@@ -150,7 +149,7 @@ export class InboxState {
     return at.sequence <= this.known.sequence ? "old" : "behind";
   }
 
-  /** Another epoch: the receiver was made anew, and nothing that was known holds. @returns {Verdict} */
+  /** Another epoch: the receiver was created again, and all known state is void. @returns {Verdict} */
   #restart() {
     this.#kept.clear();
     this.#horizons.clear();

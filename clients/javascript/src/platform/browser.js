@@ -1,7 +1,7 @@
 // The browser: its WebSocket as a transport, its fetch, and the page's life. The only file that touches a browser's globals.
 //
-// A browser's WebSocket cannot stop reading, so this link has no `pause`: the session leaves a slow subscription instead and
-// takes it up again from its place. Works in workers too, where there is no document.
+// A browser's WebSocket cannot stop reading, so this link has no `pause`: the session unsubscribes a slow subscription instead
+// and resumes it from its position. Works in workers too, where there is no document.
 
 import { BROKE, CLOSE_TIMEOUT_MS, SEND_BUFFER_BYTES_MAX } from "../transport/transport.js";
 import { hexadecimal } from "./platform.js";
@@ -121,7 +121,7 @@ function observeRequests() {
 }
 
 /**
- * What the pages of this origin say to each other; null where the page is denied it, as its storage may be.
+ * The channel between the pages of this origin; null if the browser denies it, as it may deny storage.
  * @param {string} name
  */
 function channelOf(name) {

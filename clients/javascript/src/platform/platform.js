@@ -1,11 +1,11 @@
-// What differs between a browser and Node, as one value; everything else in the client is the same for both.
+// The differences between a browser and Node, as one value; the rest of the client is the same for both.
 
 /**
- * @typedef {object} PageEvents what a page tells those who watch it
- * @property {() => void} hidden nobody looks at it any more
- * @property {() => void} visible somebody looks again
+ * @typedef {object} PageEvents events of the page
+ * @property {() => void} hidden the page is hidden
+ * @property {() => void} visible the page is visible again
  * @property {() => void} online the network may be back
- * @property {() => void} leaving it may be gone after this call
+ * @property {() => void} leaving the page may be closed after this call
  */
 
 /**

@@ -1,4 +1,4 @@
-// Stands kept in a JSON file, one entry per selector, written whole and moved into place. The Python client reads it too.
+// Positions in a JSON file, one entry per selector, replaced atomically. The Python client reads it too.
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 

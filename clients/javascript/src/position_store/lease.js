@@ -56,7 +56,7 @@ export class Lease {
       }
       if (text !== seen) [seen, voidAt] = [text, now + this.#voidMs];
       if (now >= voidAt) {
-        this.#write(); // where two do this at once, the first save of the one that lost tells it
+        this.#write(); // if two do this at once, the loser notices at its first save
         this.isHeld = true;
         return;
       }
@@ -121,7 +121,7 @@ export class Lease {
     return beside;
   }
 
-  /** What is written there, or null where nobody holds it. */
+  /** The holder that is written there, or null. */
   #text() {
     try {
       return readFileSync(this.#lock, "utf8");
@@ -138,7 +138,7 @@ export class Lease {
 }
 
 /**
- * Something else in its place is a holder without a name.
+ * A file of another form counts as a holder without a name.
  * @param {string} text
  * @returns {Holder}
  */

@@ -1,7 +1,8 @@
-// Stands kept in a browser's localStorage or sessionStorage, one entry per tab and selector.
+// Positions in a browser's localStorage or sessionStorage, one entry per tab and selector.
 //
-// Each tab keeps its own positions, so that each message reaches each tab. A tab that has none begins from the furthest back
-// under its name of the last day: duplicates are possible then, losses are not. Entries unused for 7 days are removed.
+// Each tab keeps its own positions, so that each message reaches each tab. A tab without positions begins from the oldest that
+// were saved under its name within the last day: duplicates are possible then, losses are not. Entries unused for 7 days are
+// removed.
 
 import { PositionInvalid, StorageUnavailable } from "../errors.js";
 import { pageStorage, pageTab } from "../platform/browser.js";
@@ -103,7 +104,7 @@ export class PositionStorage {
     return `${this.#prefix}${this.#tab.id}:${selector}`;
   }
 
-  /** Of all tabs under this name. */
+  /** The entries of all tabs with this name. */
   #keys() {
     try {
       const length = this.#storage?.length ?? 0;

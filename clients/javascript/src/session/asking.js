@@ -1,11 +1,11 @@
-// What was asked and has no answer yet, and what waits to be sent: ids given out, answers brought home.
+// Commands without an answer, and commands that wait to be sent: assigns ids, and matches answers to them.
 
 /** @typedef {import("../codec/command.js").Command} Command */
 /** @typedef {import("../codec/push.js").Refusal} Refusal */
 /** @typedef {import("../codec/push.js").Reply} Reply */
 /** @typedef {(answer: Reply | Refusal) => void} Answered */
 
-/** The commands of one session beside its publishes, which keep a queue of their own. */
+/** The commands of one session, except its publishes, which have their own queue. */
 export class Asking {
   /** @type {Map<number, Answered>} */
   #awaiting = new Map();
@@ -51,7 +51,7 @@ export class Asking {
   }
 
   /**
-   * False when nobody here asked.
+   * False when no command has this id.
    * @param {Reply | Refusal} answer
    */
   answer(answer) {
@@ -62,7 +62,7 @@ export class Asking {
     return true;
   }
 
-  /** What is to be sent now. */
+  /** The commands to send now. */
   takeOut() {
     const out = this.#out;
     this.#out = [];

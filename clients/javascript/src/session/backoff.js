@@ -1,7 +1,7 @@
-// How long to wait before connecting again: full jitter, or the server's own wish; and what else its reason says.
+// How long to wait before reconnecting: full jitter, or the delay that the server asked for; and the rest of its reason.
 //
 // The first try comes within `firstMs`; the bound doubles with each failure up to `maxMs`. Waits are drawn from the whole
-// range, so that clients cut together do not come back together. Randomness is given by the caller.
+// range, so that clients that were disconnected together do not reconnect together. The caller passes the random number.
 
 import { CODES } from "../codes.js";
 import { shownAddress } from "./servers.js";
@@ -10,7 +10,7 @@ const DOUBLINGS_MAX = 30; // beyond it the bound is `maxMs` anyway
 export const WISH_MS_MAX = 3_600_000; // a server may ask for an hour, not for a year
 
 /**
- * The wait before the next try, after so many failures since the last good connection.
+ * The wait before the next try, after `failures` failures since the last good connection.
  * @param {number} failures
  * @param {number} random
  * @param {number} firstMs
@@ -43,11 +43,11 @@ export function wordsOf(code, reason) {
   if (reason === "" && code !== null) return `the server closed the connection (${code})`;
   try {
     const read = JSON.parse(reason);
-    const told = typeof read?.reason === "string" ? read.reason : null;
-    if (typeof read?.name !== "string") return told ?? reason;
+    const sent = typeof read?.reason === "string" ? read.reason : null;
+    if (typeof read?.name !== "string") return sent ?? reason;
     const wish = wishOf(reason);
     const when = wish === null ? "later" : `after ${wish} ms`;
-    const why = told ?? (code === null ? "" : CODES.get(code)?.sentence.replace("after reconnect_after_ms", when));
+    const why = sent ?? (code === null ? "" : CODES.get(code)?.sentence.replace("after reconnect_after_ms", when));
     return why ? `${read.name}: ${why}` : read.name;
   } catch {
     return reason;
@@ -82,7 +82,7 @@ export class Backoff {
     this.#wishMs = wishMs;
   }
 
-  /** Whether the server itself said when to come back. */
+  /** Whether the server itself said when to reconnect. */
   get isTold() {
     return this.#wishMs !== null;
   }

@@ -1,5 +1,5 @@
-// What ends a client that its server's frames keep breaking: a message that cannot be received comes again after each
-// reconnect, so the second time in a row is the last.
+// Ends a client whose connection breaks on a frame of the server twice in a row: a message that cannot be received would
+// arrive again after each reconnect.
 
 import { ClientError } from "../errors.js";
 
@@ -13,7 +13,7 @@ export class Faults {
   /**
    * A connection ended; returns what ends the client, if it does.
    * @param {string | null} fault what was wrong with the frame that broke it, a sentence
-   * @param {number | null} servedMs null: it never was served, or could not be made; without a fault that tells nothing
+   * @param {number | null} servedMs null: it never was served, or could not be made; without a fault that is not conclusive
    * @returns {ClientError | null}
    */
   lost(fault, servedMs) {

@@ -1,4 +1,4 @@
-// Another token for a client: what was published before is answered first, under the token it was given with.
+// Another token for a client: earlier publishes are answered first, under the token they were made with.
 //
 // Whether the new token names the same identity only the node knows. The same one renews on the connection. For another one the
 // node closes (4002), and the client comes with the new token on a new connection. What was published before the call and has no
@@ -12,7 +12,7 @@ import { ClientError } from "../errors.js";
 
 const HANDOVER_MS = 10_000; // for what was published before to be answered
 
-/** At most one at a time: a later one takes the place of an earlier one, which fails. */
+/** At most one at a time: a later one replaces an earlier one, which fails. */
 export class Handover {
   /** @type {string | null} the last one that was handed over, for this and later connections */
   token = null;
@@ -58,7 +58,7 @@ export class Handover {
   }
 
   /**
-   * What was published before has been answered, or its time is over.
+   * Whether earlier publishes have been answered, or their time is over.
    * @param {number} now
    */
   isDue(now) {
@@ -74,7 +74,7 @@ export class Handover {
     this.isAsked = this.isAnyAsked = this.isUnderWay && token === this.token;
   }
 
-  /** The node is given the token on a connection that stands. Earlier publishes whose time is over fail. */
+  /** Sends the token on an open connection. Earlier publishes whose time is over fail. */
   asked() {
     this.#publishes.failEarlier();
     this.isAsked = this.isAnyAsked = true;
@@ -92,7 +92,7 @@ export class Handover {
     this.end(null);
   }
 
-  /** The connection went, and the next one comes with the new token: what is unanswered is not sent under it. */
+  /** The connection is lost, and the next one uses the new token: unanswered publishes are not sent under it. */
   lost() {
     if (this.isUnderWay && this.#wasServed) this.#publishes.failEarlier();
     this.isAsked = false;

@@ -1,8 +1,8 @@
 // The items of one subscription between the wire and its reader.
 //
-// Bounded by items and by bytes: then it is full, and nothing more is read for it, so that the server's log is the queue. Marks and
-// statuses are folded into their like, so they cannot pile up. It also knows where the reader stands: an item counts as
-// handled when the next one is asked for.
+// Bounded by items and by bytes: while it is full nothing more is read for it, so that messages wait in the server's log. Resume
+// tokens and statuses replace earlier ones, so they cannot pile up. It also knows the reader's position: an item counts as
+// handled when the next one is requested.
 
 import { Status } from "../model.js";
 
@@ -10,7 +10,7 @@ import { Status } from "../model.js";
 /** @typedef {import("../codec/push.js").Marked} Marked */
 /** @typedef {import("./position_tracker.js").PositionTracker} PositionTracker */
 
-const COMPACT_AT = 1_024; // taken entries that are let go of together
+const COMPACT_AT = 1_024; // taken entries that are released together
 
 /** The bytes that all queues of one client hold, and how many they may. */
 export class Budget {
@@ -26,7 +26,7 @@ export class Budget {
   }
 }
 
-/** First in, first out; `handled` is the reader's stand. */
+/** First in, first out; `handled` is the reader's position. */
 export class ItemQueue {
   #itemsMax;
   #bytesMax;
@@ -100,7 +100,7 @@ export class ItemQueue {
     return null;
   }
 
-  /** Its user has left it: what it holds no longer counts for the others. */
+  /** Its user has closed it: what it holds no longer counts against the others. */
   letGo() {
     this.#budget.bytes -= this.#bytes;
     this.#budget = new Budget();
@@ -136,7 +136,7 @@ export class ItemQueue {
 }
 
 /**
- * Whether a reader who has seen this stands where it says; after a resync the gap that follows says where.
+ * Whether this status sets the reader's position; after a resync the gap that follows sets it.
  * @param {Status} status
  */
 function isPlaced(status) {

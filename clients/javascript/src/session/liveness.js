@@ -1,6 +1,6 @@
-// Whether the server is there: anything received says so; after silence a ping is due, then it is dead.
+// Whether the server is alive: anything received proves it; after silence a ping is sent, and then the connection is dead.
 //
-// Times are given; nothing here looks at a clock.
+// Times are parameters; nothing here reads a clock.
 
 /** @typedef {"fine" | "ping due" | "dead"} Health */
 

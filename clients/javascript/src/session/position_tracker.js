@@ -1,8 +1,8 @@
-// Where one subscription stands, and what that makes of the next message.
+// The position of one subscription, and how it classifies the next message.
 //
-// A message at or before the stand is a repeat; one whose `after` lies beyond it reveals a hole; any other moves the stand.
-// Snapshots and gaps place it. A pattern also keeps the server's last resume token: resuming needs positions only for what came
-// after it, the rest is kept (within a limit) so that another node can be told exactly.
+// A message at or before the position is a duplicate; one whose `after` lies beyond it reveals missing messages; any other
+// advances the position. Snapshots and gaps set it. A pattern also keeps the server's last resume token: resuming needs positions
+// only for what came after it; the others are kept (within a limit) for resuming exactly at another node.
 
 import { Gap, Position } from "../model.js";
 import { ResumePoint } from "./resume_point.js";
@@ -10,7 +10,7 @@ import { ResumePoint } from "./resume_point.js";
 /** @typedef {import("../model.js").Message} Message */
 /** @typedef {"new" | "duplicate" | "missing"} Verdict what to do with a message; a missing one is new, but something before it never came */
 
-/** The stand of one subscription while it is served. */
+/** The position of one subscription while it is served. */
 export class PositionTracker {
   /** How often it moved. */
   moves = 0;
@@ -22,7 +22,7 @@ export class PositionTracker {
   #isWhole; // no position was forgotten for the limit
   /** @type {Set<string>} touched after the last resume token, the last of the positions: never forgotten */
   #sinceResumeToken = new Set();
-  /** @type {Set<string>} a gap placed these; the snapshot after it is no repeat */
+  /** @type {Set<string>} a gap set these; the snapshot after it is not a duplicate */
   #snapshotDue = new Set();
   /** @type {Map<string, bigint[]>} the order of epochs, of subjects that the join under way has earlier ones of */
   #orders = new Map();
@@ -52,8 +52,8 @@ export class PositionTracker {
   }
 
   /**
-   * What to ask for when resuming. A map with forgotten subjects would hide what was missed on them: then only the resume token, and
-   * what came after it.
+   * The resume point to send. A map without evicted subjects would hide what was missed on them: then only the resume token, and
+   * the positions after it.
    */
   get resumePoint() {
     const recent = this.#sinceResumeToken.size;
@@ -84,7 +84,7 @@ export class PositionTracker {
   }
 
   /**
-   * Whether it lies at or before the stand, in the same epoch or in an earlier one.
+   * Whether it lies at or before the position, in the same epoch or in an earlier one.
    * @param {string} subject
    * @param {Position} at
    * @param {Position} resumePoint
@@ -98,7 +98,7 @@ export class PositionTracker {
   }
 
   /**
-   * Decide what a message is, and stand at it unless it is a repeat.
+   * Classify a message, and advance to it unless it is a duplicate.
    * @param {Message} message
    * @returns {Verdict}
    */
@@ -122,7 +122,7 @@ export class PositionTracker {
   }
 
   /**
-   * Stand at a message that was judged elsewhere.
+   * Advance to a message that was classified elsewhere.
    * @param {Message} message
    */
   note(message) {
@@ -133,8 +133,8 @@ export class PositionTracker {
   }
 
   /**
-   * What of a gap is this client's own; null when it has seen all of it (2.2). A server that was given a resume token knows the stand at
-   * the resume token only, and this client may have come further since.
+   * The part of a gap that this client missed; null when it has seen all of it (2.2). A server that was given a resume token knows
+   * the position at the resume token only, and this client may have received more since.
    * @param {Gap} gap
    * @returns {Gap | null}
    */
@@ -143,7 +143,7 @@ export class PositionTracker {
     if (resumePoint === undefined || gap.position === null || gap.reason === "ahead") return gap;
     if (gap.position.epoch !== resumePoint.epoch && this.#isPassed(gap.subject, gap.position, resumePoint)) return null;
     const isOtherEpoch = gap.after !== null && gap.after.epoch !== resumePoint.epoch;
-    // After a join the client already stands at its end: a gap that leads there from an earlier epoch is still news.
+    // After a join the client is already at its end: a gap that leads there from an earlier epoch is still new.
     const isJoinsEnd = isOtherEpoch && resumePoint.isAtOrBefore(gap.position);
     if (gap.position.isAtOrBefore(resumePoint) && !isJoinsEnd) return null;
     if (gap.after === null || isOtherEpoch) return gap;
@@ -154,7 +154,7 @@ export class PositionTracker {
   }
 
   /**
-   * A gap says where to stand. One for a whole pattern clears every subject: what follows it begins anew.
+   * A gap sets the position. A gap of a whole pattern clears every subject: what follows it begins without positions.
    * @param {Gap} gap
    */
   place(gap) {
@@ -226,7 +226,7 @@ export class PositionTracker {
 }
 
 /**
- * Whether something between the stand and this message never came.
+ * Whether messages between the position and this message are missing.
  * @param {Message} message
  * @param {Position} at
  * @param {Position} resumePoint

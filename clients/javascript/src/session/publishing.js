@@ -1,8 +1,8 @@
-// The publishes of one client: waiting, on the wire, answered.
+// The publishes of one client: waiting, sent, answered.
 //
-// Everything not yet answered is held here, in the order it was given, within two limits. After a loss what was on the wire
-// goes first again under its old number, or key, so that the server takes each once; a publish without either cannot be sent
-// twice, so it fails. Numbers are given when a publish is first sent.
+// Unanswered publishes are held here in their order, within two limits. After a lost connection those that were sent are sent
+// first again with their old number, or key, so that the server accepts each once; a publish without either cannot be sent twice,
+// so it fails. Numbers are assigned when a publish is first sent.
 
 import { Draft } from "../codec/command.js";
 import { CODES, Code } from "../codes.js";
@@ -38,7 +38,7 @@ import { Numbering } from "./numbering.js";
 
 /** @type {number[]} the server cannot know whether it took this one before */
 const UNKNOWN = [Code.RepeatUnknown, Code.NumberTooOld];
-export const ENTRY_BYTES = 200; // what one waiting publish costs beside its content
+export const ENTRY_BYTES = 200; // memory of one waiting publish besides its content
 
 /** Publishes in order: first those on the wire, then those waiting. */
 export class PublishQueue {
@@ -110,7 +110,7 @@ export class PublishQueue {
   }
 
   /**
-   * Nobody waits for this one any more. One that is not sent yet frees its place at once and is never sent.
+   * The caller no longer waits for this publish. If it was not sent yet, it frees its space at once and is never sent.
    * @param {Pending} pending
    */
   giveUp(pending) {
@@ -123,7 +123,7 @@ export class PublishQueue {
   }
 
   /**
-   * Those that may go on the wire now, each with an id.
+   * Those that can be sent now, each with an id.
    * @param {() => number} takeId
    * @returns {Publish[]}
    */
@@ -195,7 +195,7 @@ export class PublishQueue {
   }
 
   /**
-   * Settle the publish with this id; false when it is none of ours.
+   * Settle the publish with this id; false when there is none.
    * @param {number} id
    * @param {Published | GodwitError} outcome
    */
@@ -209,7 +209,7 @@ export class PublishQueue {
   }
 
   /**
-   * The server did not take this one and will not now: it waits again, in its old place.
+   * The server did not accept this publish for now: it waits again, in its old order.
    * @param {number} id
    */
   putBack(id) {
@@ -237,8 +237,8 @@ export class PublishQueue {
   }
 
   /**
-   * The server could not read a frame, nobody knows which: each publish without an answer goes in one of its own next.
-   * False: each was alone already, so none of them is to blame.
+   * The server could not read a frame, and did not say which: each unanswered publish is sent in its own frame next.
+   * False: each was alone already, so none of them caused it.
    */
   sendAlone() {
     const mixed = [...this.#inFlight.values()].filter(({ isAlone }) => !isAlone);
@@ -246,7 +246,7 @@ export class PublishQueue {
     return mixed.length > 0;
   }
 
-  /** The connection went: what was on the wire waits again, ahead of the rest. */
+  /** The connection is lost: publishes that were sent wait again, before the others. */
   lost() {
     const again = [...this.#inFlight.values()];
     this.#inFlight.clear();
@@ -257,7 +257,7 @@ export class PublishQueue {
     this.#wait(again.filter(isIdentified));
   }
 
-  /** Only what was given until now is sent, until `releaseLater`. */
+  /** Only publishes that were made until now are sent, until `releaseLater`. */
   holdLater() {
     this.#heldFrom = this.#order + 1;
   }
@@ -271,7 +271,7 @@ export class PublishQueue {
     return this.#earlier.length > 0 || [...this.#inFlight.values()].some(({ order }) => order < this.#heldFrom);
   }
 
-  /** What was given before `holdLater` is not sent any more. */
+  /** Publishes made before `holdLater` are not sent any more. */
   failEarlier() {
     for (const [id, { order, draft }] of this.#inFlight) if (order < this.#heldFrom) this.answer(id, new AnswerLost(draft.subject));
     for (const pending of this.#earlier) {
@@ -287,7 +287,7 @@ export class PublishQueue {
   }
 
   /**
-   * Nothing more will be sent: fail whatever has no answer.
+   * Nothing more will be sent: fail every publish without an answer.
    * @param {GodwitError} error
    */
   close(error) {
@@ -323,7 +323,7 @@ export class PublishQueue {
 }
 
 /**
- * The server can tell whether it took this one before.
+ * Whether the server can recognize this publish if it is sent again.
  * @param {Pending} pending
  */
 function isIdentified({ draft, number }) {

@@ -1,11 +1,11 @@
-// A stand: where a subscription can be taken up again, by this client or by a later one.
+// A resume point: where this client, or a later one, can resume a subscription.
 
 import { PositionInvalid } from "../errors.js";
 import { Position } from "../model.js";
 import { isPlainObject, shown } from "../shown.js";
 
 /**
- * @typedef {object} SavedResumePoint what is saved
+ * @typedef {object} SavedResumePoint the saved form
  * @property {Record<string, string>} [after]
  * @property {string} [since]
  * @property {string} [node]
@@ -21,9 +21,9 @@ export class ResumePoint {
   /**
    * @param {ReadonlyMap<string, Position>} [after]
    * @param {string | null} [since]
-   * @param {string | null} [node] which gave the resume token
-   * @param {number} [recent] so many positions, the last of the map, are beyond the resume token
-   * @param {boolean} [isWhole] false: positions that only the resume token knows were forgotten
+   * @param {string | null} [node] the node that issued the resume token
+   * @param {number} [recent] how many positions, the last of the map, are after the resume token
+   * @param {boolean} [isWhole] false: positions that only the resume token covers were evicted
    */
   constructor(after = new Map(), since = null, node = null, recent = 0, isWhole = true) {
     this.after = after;

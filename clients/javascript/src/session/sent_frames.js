@@ -1,7 +1,7 @@
-// Which frame it was, when a server closes because one was too big: the largest that was sent on this connection.
+// Finds the frame for which a server closed because one was too big: the largest that was sent on this connection.
 //
-// A publish that was alone in it is refused. Several go one by one on the next connection. A command that is no publish ends
-// the client, because it would be refused again without end.
+// A publish that was alone in it is refused. Several are sent one by one on the next connection. Any other command ends the
+// client, because it would be refused again without end.
 
 import { CODES, Code } from "../codes.js";
 import { SessionClosed } from "../errors.js";
@@ -23,7 +23,7 @@ export class SentFrames {
   }
 
   /**
-   * These commands went out as one frame of so many bytes.
+   * These commands were sent as one frame of `size` bytes.
    * @param {Command[]} batch
    * @param {number} size
    */

@@ -64,7 +64,7 @@ export class ServerList {
 export function shownAddress(url) {
   const query = url.search(/[?#]/);
   const at = url.lastIndexOf("@");
-  if (query >= 0 && at > query) return `${/^wss?:\/\//.exec(url)?.[0] ?? ""}...`; // a password, or a query: nobody can know
+  if (query >= 0 && at > query) return `${/^wss?:\/\//.exec(url)?.[0] ?? ""}...`; // may contain a password or a secret query
   return query < 0 ? url.slice(at + 1) : `${url.slice(at + 1, query + 1)}...`;
 }
 
@@ -94,7 +94,7 @@ function isReadable(url) {
     new URL(url);
     return true;
   } catch {
-    return false; // its host is no name: it would fail at every attempt
+    return false; // its host is not a valid name: it would fail at every attempt
   }
 }
 

@@ -26,7 +26,7 @@ import { Watches } from "./watches.js";
 /** @typedef {import("../codec/push.js").Notice} Notice */
 /** @typedef {import("../codec/push.js").Refusal} Refusal */
 /** @typedef {import("../codec/push.js").Reply} Reply */
-/** @typedef {import("../codec/push.js").Told} Told */
+/** @typedef {import("../codec/push.js").Received} Received */
 /** @typedef {import("./publishing.js").Settle} Settle */
 /** @typedef {import("./settings.js").Settings} Settings */
 /** @typedef {import("./subscribing.js").Subscribing} Subscribing */
@@ -92,7 +92,7 @@ export class Session {
   }
 
   /**
-   * Its reader is behind, and the connection is to be read on: go on without it.
+   * Pause a subscription whose reader is behind, so that the connection can be read.
    * @param {Subscribing} subscribing
    * @param {number} now
    */
@@ -154,7 +154,7 @@ export class Session {
     this.#canRenew = false;
     this.handover.begin(token, now, settle);
     if (this.phase !== "away") this.#moveHandover();
-    else this.handover.lost(); // what waits may have been sent under the old token
+    else this.handover.lost(); // waiting publishes may have been sent under the old token
   }
 
   /**
@@ -176,7 +176,7 @@ export class Session {
   // What the connection brings
 
   /**
-   * A connection stands; the first command introduces this client.
+   * The connection is open; the first command introduces this client.
    * @param {number} now
    * @param {string | null} token
    */
@@ -191,16 +191,16 @@ export class Session {
   }
 
   /**
-   * What one frame brought; messages first: this runs once per message.
-   * @param {Told[]} told
+   * Handle what one frame held; messages first: this runs once per message.
+   * @param {Received[]} pushes
    * @param {number} now
    */
-  receive(told, now) {
+  receive(pushes, now) {
     this.#now = now;
     this.liveness.received(now);
-    for (const push of told) {
+    for (const push of pushes) {
       if (push.type === "message") this.subscriptions.message(push);
-      else this.#told(push);
+      else this.#handle(push);
     }
   }
 
@@ -259,7 +259,7 @@ export class Session {
 
   // What goes out
 
-  /** What is to be sent now, in order. */
+  /** The commands to send now, in order. */
   commands() {
     const out = this.#asking.takeOut();
     return this.phase === "live" ? [...out, ...this.publishes.send(this.#asking.takeId)] : out;
@@ -284,7 +284,7 @@ export class Session {
     return Math.max(1, Math.min(look, Math.floor(Math.min(this.liveness.shortestMs, this.settings.connectTimeoutMs) / 4)));
   }
 
-  /** A watch, a subscription with room, or somebody who asked, waits for what only reading on can bring. */
+  /** Whether a watch, a subscription with space or a request waits for something that only further reading can bring. */
   get couldGoOn() {
     return this.#asking.isAwaiting || this.publishes.size > 0 || this.watches.size > 0 || this.subscriptions.hasOneWithRoom;
   }
@@ -299,11 +299,11 @@ export class Session {
     if (isTold && this.isWelcome) this.#asking.tell({ verb: "unsubscribe", id: this.#asking.takeId(), selector });
   }
 
-  /** @param {Exclude<Told, import("../model.js").Message>} push */
-  #told(push) {
+  /** @param {Exclude<Received, import("../model.js").Message>} push */
+  #handle(push) {
     switch (push.type) {
       default:
-        this.subscriptions.told(push, this.node, this.#now);
+        this.subscriptions.handle(push, this.node, this.#now);
         break;
       case "reply":
       case "refusal":
@@ -311,7 +311,7 @@ export class Session {
         break;
       case "interest":
       case "interest_state":
-        this.watches.told(push);
+        this.watches.handle(push);
         break;
       case "notice":
         this.#noticed(push);
@@ -347,7 +347,7 @@ export class Session {
   }
 
   /**
-   * The server takes no more: hold what is not sent yet, and leave when it said, unless it closes before.
+   * The server drains: hold what is not sent yet, and disconnect after its delay, unless it closes before.
    * @param {number | null} reconnectAfterMs
    */
   #drain(reconnectAfterMs) {

@@ -1,4 +1,4 @@
-// What a client may be told about itself; every quantity has a unit, a bound and a default.
+// The settings of a client; every quantity has a unit, a bound and a default.
 
 import { shown } from "../shown.js";
 
@@ -18,7 +18,7 @@ const DEFAULTS = Object.freeze({
   publishQueueBytesMax: 16 << 20,
   /** Publishes that were sent and have no answer. The server allows 1,000 commands. */
   publishInFlightMax: 500,
-  /** Positions kept of one pattern, beside its resume token. */
+  /** Positions kept of one pattern, in addition to its resume token. */
   subjectsMax: 4_000,
   /** Bytes of one frame received, from 8,192 to 1,073,741,824. In place of a longer message the server sends a gap `too_large`. */
   frameBytesMax: 16 << 20,

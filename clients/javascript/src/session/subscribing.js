@@ -1,10 +1,10 @@
-// One subscription's part in the session: what was asked of the server, and what becomes of what it sends.
+// One subscription in the session: what the server was asked for, and how its answers are handled.
 //
 //     idle ──ask──▶ asked ──answer──▶ served        lost: any ──▶ idle        refused or left: any ──▶ ended
 //      ▲                                │
-//      └──────────pauseNow──────────────┘   (the reader's queue stays full where something else of the client could go on)
+//      └──────────pauseNow──────────────┘   (the reader's queue stays full and something else of the client could continue)
 //
-// Only when served do messages count: what comes while asked belongs to an earlier asking, which is over.
+// Messages count only while it is served: what arrives in the state `asked` belongs to an earlier command.
 
 import { Dropped, Gap, Position, Status } from "../model.js";
 
@@ -19,9 +19,9 @@ import { Dropped, Gap, Position, Status } from "../model.js";
 /** @typedef {import("./item_queue.js").ItemQueue} ItemQueue */
 /** @typedef {import("./position_tracker.js").PositionTracker} PositionTracker */
 
-const PAUSE_MS = 1_000; // between two pauses of one subscription, at least, where others could go on
+const PAUSE_MS = 1_000; // at least, between two pauses of one subscription
 
-/** The state above, and counts of what was told and dropped. `wake` is called when the queue has something new. */
+/** The state above, and counts of gaps and drops. `wake` is called when the queue has a new item. */
 export class Subscribing {
   /** @type {"idle" | "asked" | "served" | "ended"} */
   state = "idle";
@@ -53,7 +53,7 @@ export class Subscribing {
   }
 
   /**
-   * Ask this node to serve it from where it stands.
+   * Ask this node to serve it from its position.
    * @param {number} id
    * @param {string | null} node
    * @returns {Subscribe}
@@ -85,7 +85,7 @@ export class Subscribing {
     this.wasPaused = false;
   }
 
-  /** The server has been told to send it. */
+  /** The server was asked for it. */
   get isAsked() {
     return this.state === "asked" || this.state === "served";
   }
@@ -138,13 +138,13 @@ export class Subscribing {
     if (this.state === "served") this.#put(dropped);
   }
 
-  /** False for a first join that was begun anew: paused again and again it would never be complete. */
+  /** False for a first join that was begun again: paused repeatedly, it would never be complete. */
   get canPause() {
     return this.isJoined || !this.#hasBegunAnew;
   }
 
   /**
-   * Its queue stays full: let go of it until there is room; true when the server is to be told.
+   * Its queue stays full: pause it until there is space; true when an unsubscribe has to be sent.
    * @param {number} now
    */
   pause(now) {
@@ -163,7 +163,7 @@ export class Subscribing {
     return true;
   }
 
-  /** Let go of it; true when the server is to be told. */
+  /** Pause it; true when an unsubscribe has to be sent. */
   pauseNow() {
     const wasAsked = this.isAsked;
     if (this.state !== "ended") {
@@ -189,12 +189,12 @@ export class Subscribing {
     if (this.state === "ended") return;
     this.state = "ended";
     this.error = error;
-    this.isPaused = false; // an ended subscription never resumes, whatever still wakes its reader
+    this.isPaused = false; // an ended subscription never resumes, even if something still wakes its reader
     this.queue.letGo();
     this.wake();
   }
 
-  /** It was cut in its first join, of very many subjects: what it would miss now cannot be asked for, so it is told. */
+  /** Its first join, of very many subjects, was interrupted: the missing messages cannot be requested, so it gets a gap. */
   #beginAnew() {
     this.#hasBegunAnew = true;
     const gap = new Gap(this.selector, null, null, "unknown", null, this.selector);
@@ -211,7 +211,7 @@ export class Subscribing {
 }
 
 /**
- * What the server should have said and did not: reported, never passed over.
+ * Messages for which the server sent neither the message nor a gap: always reported.
  * @param {Message} message
  * @param {Position} at
  * @param {Position} resumePoint

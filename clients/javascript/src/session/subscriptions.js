@@ -1,6 +1,6 @@
 // The subscriptions of one session: by selector, those whose readers are behind, and those put off for a while.
 //
-// It hands out what the server tells to whom it concerns; what is asked of the server, and when, is the session's.
+// It passes what the server sends to the right subscription; the session decides what to ask the server for, and when.
 
 import { CODES, Code } from "../codes.js";
 import { CommandRefused } from "../errors.js";
@@ -58,12 +58,12 @@ export class Subscriptions {
   }
 
   /**
-   * Something beside messages; nothing where the subscription was left meanwhile.
+   * Handle what is not a message; does nothing if the subscription ended meanwhile.
    * @param {Gap | Marked | Epochs | Dropped | Ended} push
    * @param {string | null} node
    * @param {number} now
    */
-  told(push, node, now) {
+  handle(push, node, now) {
     switch (push.type) {
       case "marked":
         this.#table.get(push.pattern)?.marked({ ...push, node });

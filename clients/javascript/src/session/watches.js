@@ -1,4 +1,4 @@
-// The watches of one session, by selector: asked for on each connection, and handed what the server tells.
+// The watches of one session, by selector: requested on each connection, and given what the server sends.
 
 import { CommandRefused } from "../errors.js";
 
@@ -34,7 +34,7 @@ export class Watches {
 
   /**
    * @param {Watching} watching
-   * @param {boolean} isWelcome the server is to be told
+   * @param {boolean} isWelcome whether the command can be sent now
    */
   remove(watching, isWelcome) {
     if (this.#table.get(watching.selector) === watching) {
@@ -63,9 +63,9 @@ export class Watches {
   }
 
   /** @param {Interest | import("../codec/push.js").InterestState} push */
-  told(push) {
+  handle(push) {
     if (push.type === "interest_state") this.#table.get(push.selector)?.stateReported(push.isComplete);
-    else for (const watching of this.#table.values()) watching.told(push);
+    else for (const watching of this.#table.values()) watching.handle(push);
   }
 
 

@@ -14,7 +14,7 @@ export class Watching {
   /** @type {GodwitError | null} */
   error = null;
   wake = () => {};
-  /** @type {Set<string>} selectors that the reader was told have subscribers */
+  /** @type {Set<string>} selectors that have subscribers, as far as the reader knows */
   #known = new Set();
   /** @type {Map<string, boolean>} */
   #changes = new Map();
@@ -43,7 +43,7 @@ export class Watching {
     const before = this.#unconfirmed;
     this.#unconfirmed = new Set();
     if (isComplete) {
-      for (const selector of before) this.told(new Interest(selector, false));
+      for (const selector of before) this.handle(new Interest(selector, false));
       this.wake();
       return;
     }
@@ -52,7 +52,7 @@ export class Watching {
   }
 
   /** @param {Interest} interest */
-  told({ subject, hasSubscribers }) {
+  handle({ subject, hasSubscribers }) {
     if (!meets(this.selector, subject)) return;
     this.#unconfirmed.delete(subject);
     this.#changes.delete(subject);
@@ -61,7 +61,7 @@ export class Watching {
   }
 
   /**
-   * The next change, or null when there is none now.
+   * The next change, or null.
    * @returns {Interest | null}
    */
   take() {

@@ -71,7 +71,7 @@ class NodeLink {
     const settings = {
       .../** @type {Socket.ClientOptions} */ (tls), // node:tls takes any Uint8Array, which its types do not say
       perMessageDeflate: false,
-      skipUTF8Validation: true, // decodeText refuses what is not UTF-8
+      skipUTF8Validation: true, // decodeText refuses text that is not UTF-8
       maxPayload: options.frameBytesMax,
       autoPong: false,
       closeTimeout: CLOSE_TIMEOUT_MS,
@@ -89,7 +89,7 @@ class NodeLink {
     socket.on("error", (error) => this.#failed(error));
     socket.on("close", (code, reason) => {
       if (code === NO_CLOSE) this.#finish({ code: null, reason: BROKE });
-      else this.#finish({ code: code === NO_CODE ? null : code, reason: reason.toString() }); // words for people, whatever they are
+      else this.#finish({ code: code === NO_CODE ? null : code, reason: reason.toString() }); // text for people
     });
     this.#socket = socket;
   }
@@ -114,7 +114,7 @@ class NodeLink {
     if (this.#closeTimer !== undefined) return;
     this.#closeTimer = setTimeout(() => this.abort(), CLOSE_TIMEOUT_MS);
     this.#socket.close(code, Buffer.from(cut(encodeText(reason), REASON_BYTES_MAX)));
-    this.resume(); // the peer's answer is behind whatever waits
+    this.resume(); // the peer's answer is behind the waiting frames
   }
 
   abort() {
@@ -167,7 +167,7 @@ class NodeLink {
     }
   }
 
-  /** What waits, until it is paused again; then the end, if there was one. */
+  /** Deliver the waiting frames, until it is paused again; then the end, if there was one. */
   #deliver() {
     let count = 0;
     while (!this.#isPaused && !this.#isEnded && count < this.#waiting.length) {
@@ -214,7 +214,7 @@ class NodeLink {
   #finish(end) {
     if (this.#end !== null) return;
     this.#end = end;
-    if (end.code === null) this.#report(end); // what waits comes again: a resume sends it
+    if (end.code === null) this.#report(end); // waiting frames are sent again after a resume
     else this.#deliver();
   }
 
@@ -243,7 +243,7 @@ function wordsOf(body) {
 }
 
 /**
- * At most so many bytes of a text, not in the middle of a character.
+ * At most `bytesMax` bytes of a text, never cut within a character.
  * @param {Uint8Array} text
  * @param {number} bytesMax
  */

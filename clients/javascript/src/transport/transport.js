@@ -1,11 +1,11 @@
-// The seam between a session and whatever carries its frames: a transport opens links, a link carries frames of one wire.
+// The interface between a session and what carries its frames: a transport opens links, a link carries frames of one encoding.
 //
-// A WebSocket is one kind (of the browser's, or of Node's sockets); anything that carries the wire's frames in order can be
-// another: events by one way and commands by another, say. A transport decides nothing about the protocol, holds no
-// subscription, and never reconnects: it reports how its link ended, once, and that is all.
+// A WebSocket is one kind (the browser's, or one on Node's sockets); anything that carries frames in order can be another, for
+// example one request for events and another for commands. A transport decides nothing about the protocol, holds no subscription,
+// and never reconnects: it only reports, once, how its link ended.
 
 /**
- * @typedef {object} LinkEvents what a link tells; nothing before `open` has returned, nothing after `closed`
+ * @typedef {object} LinkEvents events of a link; none before `open` has returned, none after `closed`
  * @property {() => void} opened frames can be sent
  * @property {(frame: string | Uint8Array) => void} frame one came; a text frame is a string
  * @property {() => void} drained frames can be sent again, after `send` answered false
@@ -27,7 +27,7 @@
  * @typedef {object} Link
  * @property {(frame: string | Uint8Array) => boolean} send false: enough is on the way, wait for `drained`; it was taken
  * @property {(code: number, reason: string) => void} close end it in good order, or soon without
- * @property {() => void} abort end it now; nobody is there to answer
+ * @property {() => void} abort end it now, without a close handshake
  * @property {(() => void)} [pause] stop reading, so that the server's log waits; a link that cannot has none
  * @property {(() => void)} [resume] read on
  */
@@ -35,10 +35,10 @@
 /**
  * @typedef {object} LinkOptions
  * @property {string} subprotocol
- * @property {number} frameBytesMax of one frame received, where the transport can hold to it
+ * @property {number} frameBytesMax of one frame received, if the transport can enforce it
  * @property {number} [streamTimeoutMs] for the first event of a stream
- * @property {number} [pingIntervalMs] how often the server says something by each stream
- * @property {number} [silenceMs] past it what is awaited will not come
+ * @property {number} [pingIntervalMs] how often the server sends something on each stream
+ * @property {number} [silenceMs] after it an answer is no longer expected
  */
 
 /** @typedef {(url: string, options: LinkOptions, events: LinkEvents) => Link} Transport */

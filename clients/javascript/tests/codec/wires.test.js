@@ -53,8 +53,8 @@ describe("the JSON wire", () => {
             `{${blank}"x":${blank}${other}${blank},"message":"/a/${n}","content":"first",${blank}"conten\\u0074":${content}${blank}}`,
         );
         const frame = `${blank}[${blank}${objects.join(`${blank},${blank}`)}]`;
-        const told = new JsonEncoding().decode(frame);
-        assert.deepEqual(told.map((each) => /** @type {any} */ (each).text()), contents.map((content) => content.trim()));
+        const messages = new JsonEncoding().decode(frame);
+        assert.deepEqual(messages.map((each) => /** @type {any} */ (each).text()), contents.map((content) => content.trim()));
         const [alone] = new JsonEncoding().decode(String(objects[0]));
         assert.equal(/** @type {any} */ (alone).text(), contents[0]?.trim());
       }),

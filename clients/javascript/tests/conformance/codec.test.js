@@ -34,9 +34,9 @@ function announcement({ json, number, base_time }) {
 }
 
 /** Everything that a message says, its content byte for byte. */
-function plain(told) {
-  if (!(told instanceof Message)) return told;
-  return { ...told, bytes: hexOf(told.bytes()), text: told.kind === "bytes" ? null : told.text() };
+function plain(push) {
+  if (!(push instanceof Message)) return push;
+  return { ...push, bytes: hexOf(push.bytes()), text: push.kind === "bytes" ? null : push.text() };
 }
 
 for (const each of of("push", "reply")) {

@@ -15,17 +15,17 @@ for (const { name, resume_point: resumePoint, steps } of vectors("recovery").cli
     assert.ok(steps.length > 0);
     for (const step of steps) {
       const comes = "message" in step.comes ? { time: 0, content: null, ...step.comes } : step.comes;
-      const [told] = new JsonEncoding().decode(JSON.stringify(comes));
+      const [push] = new JsonEncoding().decode(JSON.stringify(comes));
       if (step.is === "order") {
-        assert.equal(told.type, "epochs");
-        tracker.order(told.subject, told.order);
+        assert.equal(push.type, "epochs");
+        tracker.order(push.subject, push.order);
       } else if (step.is === "repeated gap") {
-        assert.equal(tracker.refine(told), null);
+        assert.equal(tracker.refine(push), null);
       } else if (step.is === "gap") {
-        assert.equal(told.type, "gap");
-        tracker.place(told);
+        assert.equal(push.type, "gap");
+        tracker.place(push);
       } else {
-        assert.equal(tracker.judge(told), step.is);
+        assert.equal(tracker.judge(push), step.is);
       }
       assert.equal(String(tracker.position("/s")), step.stands);
     }

@@ -32,14 +32,14 @@ function render({ event, id, data }) {
 /** A host that answers with these bytes, in pieces, and keeps what it was told; resolves when the stream has ended. */
 function hear(text, wanted) {
   return new Promise((resolve) => {
-    const told = [];
+    const pushes = [];
     const bytes = new TextEncoder().encode(text);
     const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, n) => bytes.subarray(n * 7, n * 7 + 7));
     const host = {
       ...{ frameBytesMax: 10_000, streamTimeoutMs: 60_000, isEnded: false, isPaused: false, pace: null, now: () => 0 },
       ask: async () => new Response(ReadableStream.from(pieces), { headers: { "content-type": "text/event-stream" } }),
-      tell: (text) => told.push(JSON.parse(text)),
-      fail: () => resolve(told),
+      tell: (text) => pushes.push(JSON.parse(text)),
+      fail: () => resolve(pushes),
       soon: (awaited) => awaited,
       worked() {},
       settled() {},
@@ -59,9 +59,9 @@ for (const script of CASES) {
     for (const { target, events } of streamsOf(script)) {
       const selectors = new URL(target, "http://a").searchParams.getAll("subject");
       const wanted = selectors.map((selector, index) => new Wanted({ id: index + 1, subscribe: selector }));
-      const told = await hear(events.map(render).join(""), wanted);
+      const pushes = await hear(events.map(render).join(""), wanted);
       const said = events.filter(({ event }) => event !== "resume_token").map(({ data }) => data);
-      assert.deepEqual(told.filter(({ resume_token: token }) => token === undefined).map(({ id: _, ...data }) => data), said);
+      assert.deepEqual(pushes.filter(({ resume_token: token }) => token === undefined).map(({ id: _, ...data }) => data), said);
       const last = events.findLast(({ id }) => id)?.id;
       for (const each of wanted) {
         const ats = events.filter(({ data }) => [data.message, data.gap].includes(each.selector)).map(({ data }) => data.at);

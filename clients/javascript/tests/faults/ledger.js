@@ -73,8 +73,8 @@ export class Reader {
       for (const [sequence, content] of this.received.get(subject) ?? []) {
         assert.deepEqual(content, acknowledged.get(sequence), `${this.name}: ${subject} ${sequence}`);
       }
-      const told = (this.lived.get(subject) ?? 0) + (this.missed.get(subject) ?? 0);
-      assert.ok(this.isConflated || told === head, `${this.name}: ${subject} has ${head}, was told of ${told}`);
+      const accounted = (this.lived.get(subject) ?? 0) + (this.missed.get(subject) ?? 0);
+      assert.ok(this.isConflated || accounted === head, `${this.name}: ${subject} has ${head}, was told of ${accounted}`);
     }
   }
 

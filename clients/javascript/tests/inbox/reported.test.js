@@ -61,8 +61,8 @@ test("an inbox that is closed by its own handler calls it no more, and one that 
   const throwing = await device(t, dispatch);
   const { inbox } = throwing;
   await inbox.ready;
-  const onChange = (told) => (inbox) => {
-    told(inbox);
+  const onChange = (report) => (inbox) => {
+    report(inbox);
     throw new Error("a page's own fault");
   };
   const other = watched((events) => new Inbox(null, { url: dispatch.dispatchUrl, token, ...events, onChange: onChange(events.onChange) }));

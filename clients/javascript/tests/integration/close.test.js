@@ -52,13 +52,13 @@ for (const [transport, pairs] of /** @type {const} */ ([["websocket", 1_000], ["
       const client = new Client(node.url, { transport, log: silent });
       const subject = `/same/${transport}`;
       const seen = [];
-      let told = () => {};
+      let note = () => {};
       let subscription = client.subscribe(subject, () => {});
       for (let n = 0; n < 10; n++) {
         if (n % 2 === 0) await subscription.joined();
         subscription.close();
-        const heard = new Promise((resolve) => (told = resolve));
-        subscription = client.subscribe(subject, { snapshot: false }, (message) => told(seen.push(message.json())));
+        const heard = new Promise((resolve) => (note = resolve));
+        subscription = client.subscribe(subject, { snapshot: false }, (message) => note(seen.push(message.json())));
         if (n % 3 === 0) continue;
         await subscription.joined();
         await client.publish(subject, n);

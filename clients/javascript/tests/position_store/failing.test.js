@@ -136,12 +136,12 @@ test("a save that never ends holds up nothing for longer than ten seconds", LIMI
 });
 
 test("a store whose promises reject is told of, and no rejection is left alone", LIMITS, async () => {
-  const [peer, told] = [new Peer(), new Signal()];
-  const waiting = told.wait();
+  const [peer, reported] = [new Peer(), new Signal()];
+  const waiting = reported.wait();
   const set = async () => {
     throw new Error("the database is gone");
   };
-  const client = open(peer, { settings, positions: { get: () => null, set }, onSaveFailed: () => told.notify() });
+  const client = open(peer, { settings, positions: { get: () => null, set }, onSaveFailed: () => reported.notify() });
   peer.append("/a", 1);
   const subscription = client.subscribe("/a");
   await take(subscription, 1);

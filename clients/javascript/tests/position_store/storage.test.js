@@ -75,10 +75,10 @@ const BLOCKED = {
 
 for (const [how, storage] of Object.entries(BLOCKED)) {
   test(`a storage that ${how} is an event and no error, and positions last as long as the page`, LIMITS, async () => {
-    const [peer, failed, told] = [new Peer(), new Signal(), []];
+    const [peer, failed, reported] = [new Peer(), new Signal(), []];
     const positions = new PositionStorage("n", storage, { id: "1" });
     const onSaveFailed = async (error) => {
-      told.push(error.name);
+      reported.push(error.name);
       failed.notify();
       throw new Error("the user's own mistake, later");
     };
@@ -96,6 +96,6 @@ for (const [how, storage] of Object.entries(BLOCKED)) {
     positions.delete("/a");
     assert.equal(positions.get("/a"), undefined);
     await client.close();
-    assert.deepEqual(told, ["StorageUnavailable"]);
+    assert.deepEqual(reported, ["StorageUnavailable"]);
   });
 }

@@ -194,20 +194,20 @@ describe("a watch", () => {
   test("only changes are told, the latest of each", () => {
     const watching = new Watching("/a/**");
     for (const [subject, listens] of [["/a/1", true], ["/a/1", true], ["/a/2", true], ["/a/2", false], ["/b", true]]) {
-      watching.told(new Interest(subject, listens));
+      watching.handle(new Interest(subject, listens));
     }
     assert.deepEqual(taken(watching), [["/a/1", true]]);
-    watching.told(new Interest("/a/1", true));
+    watching.handle(new Interest("/a/1", true));
     assert.deepEqual(taken(watching), []);
   });
 
   test("a selector that is not between the marks of a state has no subscribers", () => {
     const watching = new Watching("/a/**");
-    for (const subject of ["/a/1", "/a/2"]) watching.told(new Interest(subject, true));
+    for (const subject of ["/a/1", "/a/2"]) watching.handle(new Interest(subject, true));
     taken(watching);
     watching.ask(9);
     watching.stateReported(false);
-    watching.told(new Interest("/a/2", true));
+    watching.handle(new Interest("/a/2", true));
     assert.deepEqual(taken(watching), []);
     watching.stateReported(true);
     assert.deepEqual(taken(watching), [["/a/1", false]]);
@@ -217,10 +217,10 @@ describe("a watch", () => {
 
   test("a state that is cut off says nobody gone", () => {
     const watching = new Watching("/a/**");
-    watching.told(new Interest("/a/1", true));
+    watching.handle(new Interest("/a/1", true));
     watching.stateReported(false);
     watching.stateReported(false); // of another connection
-    for (const subject of ["/a/2", "/a/1"]) watching.told(new Interest(subject, true));
+    for (const subject of ["/a/2", "/a/1"]) watching.handle(new Interest(subject, true));
     watching.stateReported(true);
     assert.deepEqual(taken(watching).sort(), [["/a/1", true], ["/a/2", true]]);
   });

@@ -67,10 +67,10 @@ test("a WebSocket that has worked is given up after three failures only, one tha
     transports.ended(false, FAILED);
     assert.equal(transports.choose(url).name, name);
   }
-  const told = make().transports;
-  told.choose(fresh());
-  told.ended(false, { code: 4002, reason: "TokenInvalid" });
-  assert.equal(told.choose(fresh()).name, "websocket", "who gives a code was reached");
+  const other = make().transports;
+  other.choose(fresh());
+  other.ended(false, { code: 4002, reason: "TokenInvalid" });
+  assert.equal(other.choose(fresh()).name, "websocket", "who gives a code was reached");
 });
 
 test("while events carry, a WebSocket is tried beside them, ever more seldom, and taken when it opens", () => {

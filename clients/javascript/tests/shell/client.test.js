@@ -320,12 +320,12 @@ describe("the end", LIMITS, () => {
     const client = open(peer);
     const [connect] = await peer.hear("connect");
     peer.say({ id: connect.id, ok: "connected", session: "s", node: "n" });
-    const told = [];
-    const subscription = client.subscribe("/a", {}, { message: () => {}, error: (error) => told.push(error) });
+    const errors = [];
+    const subscription = client.subscribe("/a", {}, { message: () => {}, error: (error) => errors.push(error) });
     const [ask] = await peer.hear("subscribe");
     peer.say({ id: ask.id, error: 4113, name: "SubscribeForbidden", reason: "no", retry: false });
     await subscription.done;
-    assert.ok(told[0] instanceof CommandRefused);
+    assert.ok(errors[0] instanceof CommandRefused);
     await client.close();
   });
 

@@ -46,7 +46,7 @@ for (const [way, request] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/mess
       const [clock, node] = [new Clock(), new HttpNode()];
       const client = openOverHttp(node, clock, way, { reconnectFirstMs: 20, reconnectMaxMs: 400 });
       let error = null;
-      client.subscribe(selector, {}, { message: () => {}, error: (told) => (error = told) });
+      client.subscribe(selector, {}, { message: () => {}, error: (refusal) => (error = refusal) });
       node.append("/a", 1);
       assert.ok(await clock.until(() => node.asked.includes(request), 3_000));
       node.append("/a", POISON);

@@ -19,7 +19,7 @@ const events = (...texts) =>
 /** A link whose requests are answered by `reply`; what it asked, told, and how it ended. */
 function open(way, reply, frameBytesMax = 10_000) {
   const asked = [];
-  const told = [];
+  const pushes = [];
   const waiting = [];
   const ring = () => waiting.splice(0).forEach((each) => each());
   let end = null;
@@ -31,7 +31,7 @@ function open(way, reply, frameBytesMax = 10_000) {
   };
   const link = httpTransport(way, { ask, now: () => performance.now() })("ws://n:1/v1/live", { subprotocol: "", frameBytesMax, streamTimeoutMs: 300 }, {
     opened: () => {},
-    frame: (text) => (told.push(JSON.parse(text)), ring()),
+    frame: (text) => (pushes.push(JSON.parse(text)), ring()),
     drained: () => {},
     closed: (found) => ((end = found), ring()),
   });
@@ -40,7 +40,7 @@ function open(way, reply, frameBytesMax = 10_000) {
     while (!found()) await new Promise((resolve) => waiting.push(resolve));
     return found();
   };
-  return { link, say, asked, told, ended: () => until(() => end), heard: (test) => until(() => told.flat().find(test)) };
+  return { link, say, asked, pushes, ended: () => until(() => end), heard: (test) => until(() => pushes.flat().find(test)) };
 }
 
 test("a token that no head can hold refuses the connect, as a WebSocket does", LIMITS, async () => {
@@ -78,11 +78,11 @@ for (const [code, status, title] of [[4002, 401, "TokenInvalid"], [4005, 401, "T
 
 for (const command of [{ subscribe: "/a" }, { publish: "/a", content: 1 }]) {
   test(`a node that leaves takes nothing more: the link ends, and the next one asks, after ${Object.keys(command)[0]}`, LIMITS, async () => {
-    const { say, ended, told } = open("sse", () => problem(503, 4124, "NodeDraining", { "retry-after": "1" }));
+    const { say, ended, pushes } = open("sse", () => problem(503, 4124, "NodeDraining", { "retry-after": "1" }));
     say({ id: 1, ...command });
     const { code, reason } = await ended();
     assert.deepEqual([code, JSON.parse(reason).reconnect_after_ms], [null, 1000]);
-    assert.deepEqual(told.map(({ id, error }) => [id, error]), "publish" in command ? [[1, 4124]] : [], "a publish was not taken for sure");
+    assert.deepEqual(pushes.map(({ id, error }) => [id, error]), "publish" in command ? [[1, 4124]] : [], "a publish was not taken for sure");
   });
 }
 
@@ -100,7 +100,7 @@ test("what answers something else to an empty array of publishes is no node", LI
 
 for (const way of /** @type {const} */ (["sse", "poll"])) {
   test(`by ${way} a subscription that is refused is told alone, and the others go on`, LIMITS, async () => {
-    const { link, say, heard, told } = open(way, (url) => {
+    const { link, say, heard, pushes } = open(way, (url) => {
       if (url.search.includes("/secret")) return problem(403, 4113, "SubscribeForbidden");
       const refused = { id: 1, error: 4113, name: "SubscribeForbidden", reason: "because", retry: false };
       if (way === "poll") return url.search.includes("wait=0") ? answer(200, "[]", { "godwit-position": "7.0" }) : new Promise(() => {});
@@ -110,7 +110,7 @@ for (const way of /** @type {const} */ (["sse", "poll"])) {
     say({ id: 1, subscribe: "/secret" }, { id: 2, subscribe: "/a" });
     assert.deepEqual(await heard(({ id }) => id === 1), { id: 1, error: 4113, name: "SubscribeForbidden", reason: "because", retry: false });
     assert.equal((await heard(({ id }) => id === 2)).ok, "subscribed");
-    assert.equal(told.flat().filter(({ error }) => error).length, 1);
+    assert.equal(pushes.flat().filter(({ error }) => error).length, 1);
     link.abort();
   });
 }

@@ -55,10 +55,10 @@ async function serve(converse, tls = undefined) {
 
 /** Open a link and keep what it tells. */
 function open(url, tls = {}) {
-  const told = [];
+  const frames = [];
   let tell = () => {};
   const note = (what) => {
-    told.push(what);
+    frames.push(what);
     tell();
   };
   const link = nodeSocket(tls)(url, OPTIONS, {
@@ -69,10 +69,10 @@ function open(url, tls = {}) {
   });
   /** Until so much was told. */
   const heard = async (count) => {
-    while (told.length < count) await new Promise((resolve) => (tell = () => resolve(undefined)));
-    return told;
+    while (frames.length < count) await new Promise((resolve) => (tell = () => resolve(undefined)));
+    return frames;
   };
-  return { link, told, heard };
+  return { link, frames, heard };
 }
 
 test("frames come in order, the first of them with the handshake", LIMITS, async () => {
@@ -162,24 +162,24 @@ test("a ping is answered, a break without a word is an end", LIMITS, async () =>
 });
 
 test("a paused link delivers nothing, not even the rest of a chunk, until it is resumed", LIMITS, async () => {
-  const frames = Array.from({ length: 50 }, (_, n) => [0x82, 1, n]).flat();
+  const bytes = Array.from({ length: 50 }, (_, n) => [0x82, 1, n]).flat();
   const { url, stop } = await serve((socket, key) => {
     socket.write(welcome(key));
-    socket.write(Uint8Array.from(frames));
+    socket.write(Uint8Array.from(bytes));
   });
-  const told = [];
+  const frames = [];
   let ended = () => {};
   const link = nodeSocket()(url, OPTIONS, {
     opened: () => {},
     drained: () => {},
     closed: () => ended(),
     frame: (frame) => {
-      told.push(frame[0]);
+      frames.push(frame[0]);
       if (frame[0] % 10 === 9) {
         link.pause();
-        const before = told.length;
+        const before = frames.length;
         setImmediate(() => {
-          assert.equal(told.length, before);
+          assert.equal(frames.length, before);
           if (before === 50) ended();
           link.resume();
         });
@@ -187,7 +187,7 @@ test("a paused link delivers nothing, not even the rest of a chunk, until it is 
     },
   });
   await new Promise((resolve) => (ended = () => resolve(undefined)));
-  assert.deepEqual(told, Array.from({ length: 50 }, (_, n) => n));
+  assert.deepEqual(frames, Array.from({ length: 50 }, (_, n) => n));
   link.abort();
   stop();
 });

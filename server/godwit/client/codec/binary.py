@@ -14,7 +14,7 @@ from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
 from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from .push import Ended, Epochs, InterestState, Marked, Notice, Told
+from .push import Ended, Epochs, InterestState, Marked, Notice, Received
 from .reply import Refusal, Reply
 from .values import Reader, Writer
 
@@ -60,7 +60,7 @@ class BinaryEncoding:
             batch.sized(frame)
         return batch.done()
 
-    def decode(self, frame: str | bytes) -> list[Told]:
+    def decode(self, frame: str | bytes) -> list[Received]:
         if isinstance(frame, str):
             raise FrameInvalid("a text message on the binary wire")
         try:
@@ -248,35 +248,35 @@ def _publish(command: Publish) -> Writer:
     return writer
 
 
-def _connected(reader: Reader) -> Told:
+def _connected(reader: Reader) -> Received:
     id, session, node, _time = reader.varint(), reader.string(), reader.string(), reader.varint()
     beats, flags = reader.varint(), reader.rest()
     has_publisher = not (flags and flags[0] & 0x01)
     return Reply(id, "connected", session=session, node=node, ping_interval_ms=beats, has_publisher=has_publisher)
 
 
-def _subscribed(reader: Reader) -> Told:
+def _subscribed(reader: Reader) -> Received:
     id, flags, outcome, _selector = reader.varint(), reader.byte(), reader.byte(), reader.string()
     at = reader.position() if flags & 0x01 else None
     count = reader.varint() if flags & 0x02 else None
     return Reply(id, "subscribed", at, OUTCOMES[outcome] if outcome < len(OUTCOMES) else None, count)
 
 
-def _published(reader: Reader) -> Told:
+def _published(reader: Reader) -> Received:
     id, flags = reader.varint(), reader.byte()
     return Reply(id, "published", reader.position() if flags & 0x01 else None, is_duplicate=flags & 0x02 != 0)
 
 
-def _done(ok: str) -> Callable[[Reader], Told]:
+def _done(ok: str) -> Callable[[Reader], Received]:
     return lambda reader: Reply(reader.varint(), ok)
 
 
-def _refusal(reader: Reader) -> Told:
+def _refusal(reader: Reader) -> Received:
     id, flags, code = reader.varint(), reader.byte(), reader.varint()
     return Refusal(id or None, code, reader.string(), reader.string(), flags & 0x01 != 0)
 
 
-def _gap(reader: Reader) -> Told:
+def _gap(reader: Reader) -> Received:
     flags, reason, subject = reader.byte(), reader.byte(), reader.string()
     after = reader.position() if flags & 0x01 else None
     at = reader.position() if flags & 0x02 else None
@@ -285,33 +285,33 @@ def _gap(reader: Reader) -> Told:
     return Gap(subject, at, after, REASONS[reason] if reason < len(REASONS) else GapReason.UNKNOWN, missed, pattern)
 
 
-def _dropped(reader: Reader) -> Told:
+def _dropped(reader: Reader) -> Received:
     count = reader.varint()
     return Dropped(reader.string(), count)
 
 
-def _interest(reader: Reader) -> Told:
+def _interest(reader: Reader) -> Received:
     has_subscribers = reader.byte() != 0
     return Interest(reader.string(), has_subscribers)
 
 
-def _interest_state(reader: Reader) -> Told:
+def _interest_state(reader: Reader) -> Received:
     is_complete = reader.byte() != 0
     return InterestState(reader.string(), is_complete)
 
 
-def _ended(reader: Reader) -> Told:
+def _ended(reader: Reader) -> Received:
     code = reader.varint()
     return Ended(reader.string(), code, reader.string())
 
 
-def _epochs(reader: Reader) -> Told:
+def _epochs(reader: Reader) -> Received:
     subject, count = reader.string(), reader.varint()
     order = tuple(reader.varint() for _ in range(count))
     return Epochs(subject, order, reader.string() or None)
 
 
-_READ: dict[int, Callable[[Reader], Told]] = {
+_READ: dict[int, Callable[[Reader], Received]] = {
     0x02: _gap,
     0x03: _dropped,
     0x04: lambda reader: Marked(reader.string(), reader.string()),

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 from .binary import BinaryEncoding
 from .command import Command
 from .json import JsonEncoding
-from .push import Told
+from .push import Received
 
 EncodingName: TypeAlias = Literal["json", "binary"]
 
@@ -21,7 +21,7 @@ class Encoding(Protocol):
     def encode(self, commands: Iterable[Command]) -> str | bytes:
         """Several commands as one frame, handled in order."""
 
-    def decode(self, frame: str | bytes) -> list[Told]:
+    def decode(self, frame: str | bytes) -> list[Received]:
         """The pushes and replies of one frame; raises FrameInvalid."""
 
 

@@ -17,7 +17,7 @@ from ...subject import is_pattern
 from ..errors import FrameInvalid
 from ..items import Dropped
 from .command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from .push import Ended, Epochs, InterestState, Marked, Notice, Told
+from .push import Ended, Epochs, InterestState, Marked, Notice, Received
 from .reply import Refusal, Reply
 
 NO_CONTENT = msgspec.Raw()
@@ -86,7 +86,7 @@ class JsonEncoding:
         written = [_publish(command) if isinstance(command, Publish) else _written(command) for command in commands]
         return (written[0] if len(written) == 1 else b"[" + b",".join(written) + b"]").decode()
 
-    def decode(self, frame: str | bytes) -> list[Told]:
+    def decode(self, frame: str | bytes) -> list[Received]:
         try:
             read = self._read(frame)
             if isinstance(read, _Read):
@@ -175,7 +175,7 @@ def _put_fields(written: dict[str, object], fields: Fields) -> None:
         written["fields_bytes"] = encoded
 
 
-def _parse(read: _Read) -> Told | None:
+def _parse(read: _Read) -> Received | None:
     """Decode one object. The most frequent verbs are checked first."""
     if read.message is not None:
         return _message(read, read.message)

@@ -54,7 +54,7 @@ class InterestState:
     is_complete: bool
 
 
-Told: TypeAlias = (
+Received: TypeAlias = (
     Message | Marked | Epochs | Reply | Refusal | Gap | Dropped | Interest | InterestState | Ended | Notice
 )
-"""Whatever one frame can hold."""
+"""Everything that one frame can hold."""

@@ -15,7 +15,7 @@ class Reply:
     ok: str  # connected, subscribed, unsubscribed, published, pong, watching, unwatched
     position: Position | None = None
     outcome: Outcome | None = None
-    count: int | None = None  # None: nobody can tell before the messages come
+    count: int | None = None  # None: not known before the messages arrive
     is_duplicate: bool = False
     ack: Ack | None = None
     session: str | None = None

@@ -125,5 +125,5 @@ def _refusal(path: str, status: int, text: bytes) -> DispatchRefused:
     try:
         problem = msgspec.json.decode(text, type=_Problem)
     except msgspec.MsgspecError:
-        problem = _Problem()  # of somebody between
+        problem = _Problem()  # of a proxy
     return DispatchRefused(path, status, problem.code, problem.title, problem.detail)

@@ -1,4 +1,4 @@
-"""What a client knows of one inbox: items in their latest state, counts, and how far its lists reach back.
+"""The known state of one inbox: items in their latest state, counts, and the age of the oldest item in each list.
 
 Pure: from the items that the node sent and the answers of dispatch, it decides what is new, what is old, and whether
 something is missing. protocol/vectors/inbox.json has its cases. Invariants: everything up to `known` has been processed;

@@ -24,7 +24,7 @@ class PositionFile(MutableMapping[str, object]):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        if not self._path.name:  # "/", "." and "": folders, beside which no file can be named
+        if not self._path.name:  # "/", "." and "" are folders, for which no temporary file can be named
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._path))
         self._saved: dict[str, object] = {}
         self._is_changed = False

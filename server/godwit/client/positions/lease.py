@@ -52,7 +52,7 @@ class Lease:
             if holder != seen:
                 is_alive, seen, void_at = seen is not None, holder, now + VOID_S
             if now >= void_at:
-                self._write()  # where two do this at once, the first save of the one that lost tells it
+                self._write()  # if two do this at once, the loser notices at its first save
                 self.is_held = True
                 return
             if now >= until and is_alive:

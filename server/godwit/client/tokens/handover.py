@@ -26,7 +26,7 @@ class Handover:
         self._publishes = publishes
         self._settle: Settled | None = None
         self._until = 0
-        self._was_served = False  # a connection has stood, on which something may have been sent
+        self._was_served = False  # there was a connection on which something may have been sent
         self.token: str | None = None  # the last one that was handed over, for this and later connections
         self.is_asked = False  # the node has been given it, and has not answered
         self.is_any_asked = False  # or has been given an earlier one, whose answer may still come

@@ -77,7 +77,7 @@ export class Wishes {
     return box;
   }
 
-  /** Saves until the latest is saved. Where that fails, the boxes show again what is stored. */
+  /** Saves until the latest state is saved. If that fails, the boxes show the stored state again. */
   async #saveLatest() {
     this.#isSaving = true;
     while (this.#form.wanted !== this.#form.stored) {

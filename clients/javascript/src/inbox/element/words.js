@@ -1,4 +1,4 @@
-// What the component says, in English. A page gives its own by the property `words`.
+// The component's texts, in English. A page sets its own with the property `words`.
 
 export const WORDS = {
   title: "Notifications",

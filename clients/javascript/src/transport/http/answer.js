@@ -1,4 +1,4 @@
-// What a node, or somebody between, answers to a request, as this client understands it.
+// The answers of a node, or of a proxy, to a request, as this client understands them.
 
 import { Code } from "../../codes.js";
 
@@ -15,7 +15,7 @@ const MISDIRECTED = 421; // clients of Godwit are served at another address
 /** @typedef {(url: string, request: Request) => Promise<Answer>} Ask */
 /** @typedef {import("../transport.js").LinkEnd} LinkEnd */
 
-/** A request was not answered with what was asked for. */
+/** A request was refused. */
 export class Refused extends Error {
   /**
    * @param {number} status
@@ -30,13 +30,13 @@ export class Refused extends Error {
     this.afterMs = afterMs;
   }
 
-  /** It concerns what was asked for, and not whether this client may go on here. */
+  /** It concerns only what was requested; the client can continue here. */
   get isOfCommand() {
     const { code = 0 } = this.problem;
     return code >= 4100 && code <= 4199 && !this.isOfLeaving;
   }
 
-  /** The head of the request is too long, of which the token is the only part that varies: it will be so again. */
+  /** The head of the request is too long. Only the token varies in it, so every further request would be too. */
   get isOfHead() {
     return this.problem.code === Code.HeaderTooBig;
   }
@@ -51,7 +51,7 @@ export class Refused extends Error {
    * @param {number} id
    * @param {string} [what] the command and its size, where that is why
    */
-  told(id, what = "") {
+  toPush(id, what = "") {
     const { code, title, retry } = this.problem;
     let { detail } = this.problem;
     if (code === Code.BodyTooBig && what !== "") detail = `${what}: ${detail}`;
@@ -80,7 +80,7 @@ export class Refused extends Error {
 }
 
 /**
- * What an answer other than the one that was hoped for says.
+ * The error in an answer that is not a success.
  * @param {Answer} answer
  * @param {string} text its body
  */
@@ -96,6 +96,6 @@ function problemOf(text) {
     const hasCode = read?.code === undefined || typeof read.code === "number"; // none: such as of an admin port
     return hasCode && typeof read?.title === "string" ? read : {};
   } catch {
-    return {}; // of somebody between
+    return {}; // of a proxy
   }
 }

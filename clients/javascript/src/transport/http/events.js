@@ -13,7 +13,7 @@
 /** The stream sent an event that is larger than allowed. */
 export class EventTooBig extends Error {}
 
-/** Collects chunks and gives what is whole, so that its user can stop between two. */
+/** Collects chunks and returns complete events, so that its user can stop between two. */
 export class EventReader {
   #charactersMax;
   #decoder = new TextDecoder();
@@ -46,7 +46,7 @@ export class EventReader {
   }
 
   /**
-   * The next whole event, or null when there is none yet.
+   * The next complete event, or null.
    * @returns {StreamEvent | null}
    */
   next() {

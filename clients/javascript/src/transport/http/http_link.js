@@ -1,9 +1,9 @@
-// A link over HTTP: the JSON wire's commands in, its objects out, as if a WebSocket were there. Publishes go by POST;
-// messages come by Server-Sent Events or by long poll, which is all that the two transports differ in.
+// A link over HTTP: takes and gives frames of the JSON encoding, as a WebSocket does. Publishes are sent by POST; messages arrive
+// by Server-Sent Events or by long poll, which is the only difference between the two transports.
 //
-// It holds which subscriptions the session has asked for, because each request names them all. Any request that fails, or of
-// which nothing comes for long, ends the link: the session knows where everything stood, and begins anew. That some other
-// request is answered says nothing of it: each may have a connection of its own, and one of them may be dead.
+// It knows the session's subscriptions, because each request names them all. Any request that fails, or that stays silent for too
+// long, ends the link: the session knows all positions, and resumes. Other requests that are answered do not prove that this one
+// is alive: each may have its own connection, and one of them may be dead.
 
 import { after } from "../../signal.js";
 import { CODES, Code } from "../../codes.js";
@@ -165,10 +165,10 @@ export class HttpLink {
   }
 
   /**
-   * Wait for what comes by the network, but not for ever: it fails where nothing comes for long.
+   * Wait for the network, but not forever: fails after a long silence.
    * @template T
    * @param {Promise<T>} awaited
-   * @param {() => void} [silent] what to do instead, and wait on
+   * @param {() => void} [silent] called instead of failing; then it waits again
    * @returns {Promise<T>}
    */
   soon(awaited, silent) {
@@ -193,7 +193,7 @@ export class HttpLink {
     return this.#pacing.pace;
   }
 
-  /** A publish gets no answer: its place among a browser's connections may be taken by what this client listens to. */
+  /** A publish gets no answer: this client's stream may occupy the browser connection that it needs. */
   letGo() {
     for (const stream of this.#streams) stream.letGo();
   }
@@ -236,9 +236,9 @@ export class HttpLink {
    */
   fail(error, isLate = false) {
     if (error instanceof Refused) this.end(error.end);
-    else if (error instanceof EventTooBig) this.end({ code: null, reason: told(error), isTooLarge: true });
-    else if (this.#hasWorked && error instanceof SyntaxError) this.end({ code: null, reason: told(error), isInvalid: true });
-    else this.end({ code: null, reason: told(error), isUnusable: isLate && !this.#hasWorked });
+    else if (error instanceof EventTooBig) this.end({ code: null, reason: reasonOf(error), isTooLarge: true });
+    else if (this.#hasWorked && error instanceof SyntaxError) this.end({ code: null, reason: reasonOf(error), isInvalid: true });
+    else this.end({ code: null, reason: reasonOf(error), isUnusable: isLate && !this.#hasWorked });
   }
 
   /** @param {LinkEnd} end */
@@ -307,7 +307,7 @@ export class HttpLink {
   }
 
   /**
-   * What is to carry a subscription; undefined where nothing can.
+   * The transport of a subscription; undefined if there is none.
    * @param {Wanted} wanted
    */
   #streamFor(wanted) {
@@ -331,7 +331,7 @@ export class HttpLink {
       this.tell(JSON.stringify(reply));
       for (const stream of this.#streams) stream.renew();
     } catch (error) {
-      if (error instanceof Refused && error.isOfHead) this.tell(error.told(reply.id)); // as a WebSocket refuses the command
+      if (error instanceof Refused && error.isOfHead) this.tell(error.toPush(reply.id)); // as a WebSocket refuses the command
       else this.fail(error);
     }
   }
@@ -372,7 +372,7 @@ export class HttpLink {
 }
 
 /**
- * Where a node's HTTP is, from the address of its WebSocket; throws where that cannot be known.
+ * The HTTP address of a node, from the address of its WebSocket; throws if it cannot be derived.
  * @param {string} url
  */
 function baseOf(url) {
@@ -385,7 +385,7 @@ function baseOf(url) {
  * An error in words: what fetch throws says why only in its cause.
  * @param {unknown} error
  */
-function told(error) {
+function reasonOf(error) {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause === undefined ? String(error) : `${error}: ${cause}`;
 }

@@ -1,8 +1,8 @@
-// How long a stream is had where connections are scarce: a while, and then other pages get its place.
+// How long a stream is kept if connections are scarce: for a while, and then other pages get its connection.
 
 /** @typedef {import("./http_link.js").Host} Host */
 
-const LOOK_MS = 100; // until a stream that may not be let go yet is looked at again
+const LOOK_MS = 100; // until a stream that cannot be closed yet is checked again
 
 export class Lease {
   #host;
@@ -13,7 +13,7 @@ export class Lease {
 
   /**
    * @param {Host} host
-   * @param {() => boolean} isBusy the stream may not be let go yet
+   * @param {() => boolean} isBusy the stream cannot be closed yet
    * @param {(restMs: number) => void} over
    */
   constructor(host, isBusy, over) {

@@ -1,8 +1,8 @@
-// Long poll: one request after the other, each with the places where the one before ended. For who sits behind something
-// that keeps events back.
+// Long poll: one request after the other, each from the positions where the one before ended. For clients behind a proxy that
+// buffers events.
 //
-// A subscription joins by a request of its own, beside the one that waits: its answer says where it stands. From then on one
-// request waits for all of them. Standard messages come only while a request waits.
+// A subscription joins by its own request, in parallel with the one that waits: its answer has the position. From then on one
+// request waits for all of them. Standard messages arrive only while a request waits.
 
 import { Refused } from "./answer.js";
 import { isOfRoom, mayShare, waitForRoom } from "./room.js";
@@ -13,7 +13,7 @@ import { gapOf, resumeTokenOf, queryOf } from "./wanted.js";
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 
 const WAIT_S_MAX = 25; // below what those between commonly allow
-const PATIENCE_MS_MAX = 1_000; // then who joins is perhaps waiting for the place of the request that waits
+const PATIENCE_MS_MAX = 1_000; // then a join perhaps waits for the connection of the request that waits
 
 export class Polling {
   /** @type {Map<string, Wanted>} */
@@ -51,7 +51,7 @@ export class Polling {
     this.takeUp();
   }
 
-  /** A publish gets no answer: perhaps it waits for this request's place among a browser's connections. */
+  /** A publish gets no answer: perhaps it waits for this request's browser connection. */
   letGo() {
     this.#rest();
     this.#waiting?.abort();
@@ -144,7 +144,7 @@ export class Polling {
       if (this.wanted.get(each.selector) !== each) return;
       this.wanted.delete(each.selector);
       this.#host.forget(each);
-      this.#host.tell(error.told(each.id));
+      this.#host.tell(error.toPush(each.id));
     }
     if (this.#fresh() === undefined) this.#host.settled();
   }
@@ -180,7 +180,7 @@ export class Polling {
   }
 
   /**
-   * There is no room for all: perhaps only because the request before this one still counts, else for who came last.
+   * The node has no space for all subscriptions: perhaps only because the request before this one still counts, else the last one is refused.
    * @param {unknown} error
    * @param {Wanted[]} wanted
    */

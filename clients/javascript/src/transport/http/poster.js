@@ -1,7 +1,7 @@
-// Publishes by POST: one request at a time, so that their order is kept, each with all that waits (within bounds).
+// Publishes by POST: one request at a time, so that their order is kept, each with all waiting publishes (within bounds).
 //
-// A request that fails ends the link: nobody knows what became of it, and the session sends it again under its old keys. One
-// that is refused is tried again one by one, so that each publish gets its own answer.
+// A request that fails ends the link: its outcome is unknown, and the session sends the publishes again with their old keys. If
+// one is refused, its publishes are sent again one by one, so that each gets its own answer.
 
 import { utf8Length } from "../../content.js";
 import { Refused } from "./answer.js";
@@ -9,8 +9,8 @@ import { Refused } from "./answer.js";
 /** @typedef {import("./http_link.js").Host} Host */
 /** @typedef {{ id: number, text: string, isAlone: boolean }} Item */
 
-const ANSWER_MS = 2_000; // past it the stream is let go, whose connection the request may be waiting for
-const YIELD_MS = 1_000; // so long it stays away: enough for the request to be sent, and messages go on coming while nothing answers it
+const ANSWER_MS = 2_000; // then the stream is closed, because the request may wait for its connection
+const YIELD_MS = 1_000; // how long it stays closed: enough to send the request, and short enough for messages to continue
 const BATCH_ITEMS_MAX = 500;
 const BATCH_CHARACTERS_MAX = 65_536; // as the connection's own frames, of which one may be larger alone
 
@@ -57,7 +57,7 @@ export class Poster {
 
   async #post() {
     this.#isPosting = true;
-    await Promise.resolve(); // what comes together goes together
+    await Promise.resolve(); // publishes made together are sent together
     const batch = this.#take();
     this.#timer = setTimeout(() => this.#yield(), ANSWER_MS);
     try {
@@ -65,12 +65,12 @@ export class Poster {
       this.#host.tell(await this.#host.read(answer));
     } catch (error) {
       if (!(error instanceof Refused && error.isOfCommand)) {
-        if (error instanceof Refused && error.isOfLeaving) for (const { id } of batch) this.#host.tell(error.told(id)); // none was taken
+        if (error instanceof Refused && error.isOfLeaving) for (const { id } of batch) this.#host.tell(error.toPush(id)); // none was taken
         this.#host.fail(error);
         return;
       }
       const [only] = batch;
-      if (batch.length === 1 && only) this.#host.tell(error.told(only.id, sizeOf(only.text)));
+      if (batch.length === 1 && only) this.#host.tell(error.toPush(only.id, sizeOf(only.text)));
       else this.#again(batch);
     } finally {
       clearTimeout(this.#timer);
@@ -81,7 +81,7 @@ export class Poster {
     this.stir();
   }
 
-  /** The request may wait for the place of what the client listens to. */
+  /** The request may wait for the connection of the client's stream. */
   #yield() {
     this.#host.letGo();
     this.#timer = setTimeout(() => this.#host.takeUp(), YIELD_MS);

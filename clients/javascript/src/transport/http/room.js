@@ -1,4 +1,4 @@
-// What to do where a node says that there is no room: it counts a stream that is being left until it has seen it go.
+// Handles a node's answer that it is full: it counts a stream that is being closed until it has noticed the end.
 
 import { Code } from "../../codes.js";
 import { Refused } from "./answer.js";
@@ -10,7 +10,7 @@ const WAITS_MS = [10, 20, 40, 80, 160]; // for a node to see that a stream was l
 const CODES = [Code.SubscriptionsTooMany, Code.ConnectsTooMany, Code.ConnectionsTooMany];
 
 /**
- * Whether what was refused may be had once a stream that was left is counted no more.
+ * Whether a refused request may succeed once a closed stream is no longer counted.
  * @param {unknown} error
  * @returns {error is Refused}
  */

@@ -1,4 +1,4 @@
-// One stream of events that was asked for: what it carries, and what of that has its answer.
+// One stream of events: the subscriptions and watches that it carries, and which of them have an answer.
 
 import { bodyOf } from "./wanted.js";
 
@@ -48,7 +48,7 @@ export class Stream {
   }
 
   /**
-   * Whether it carries what is wanted, and nothing else.
+   * Whether it carries exactly these.
    * @param {ReadonlyMap<string, Wanted>} wanted
    * @param {ReadonlyMap<string, Watched>} watched
    */
@@ -57,7 +57,7 @@ export class Stream {
   }
 
   /**
-   * What a command with this id asked for, and has no answer.
+   * The unanswered subscription or watch with this id.
    * @param {number} id
    */
   find(id) {

@@ -1,9 +1,9 @@
-// Server-Sent Events: one stream for all subscriptions and watches of a client. To change what it carries another is opened at
-// the last places, so that no node has to remember anything meanwhile. Where something joins, the old one is held until the new
-// one is there, unread, so that nothing comes twice: it goes on as if nothing had been when the new one is refused.
+// Server-Sent Events: one stream for all subscriptions and watches of a client. To change them another stream is opened from the
+// last positions, so that the node keeps no state meanwhile. If something joins, the old stream is kept, unread, until the new one
+// is open, so that nothing arrives twice: if the new one is refused, the old one continues.
 //
-// A subscription is in the stream with which it was last asked for; what an older stream still says of it counts no more. Where
-// connections are scarce a stream is let go after a while and opened again, so that other pages get theirs.
+// A subscription belongs to the stream with which it was last requested; what an older stream still sends for it is ignored. If
+// connections are scarce, a stream is closed after a while and opened again, so that other pages get a connection.
 
 import { after } from "../../signal.js";
 import { BROKE, SILENT } from "../transport.js";
@@ -19,8 +19,8 @@ import { gapOf, resumeTokenOf } from "./wanted.js";
 /** @typedef {import("./wanted.js").Wanted} Wanted */
 /** @typedef {import("./watched.js").Watched} Watched */
 
-const RESUME_TOKEN_MS = 1_000; // between two resume tokens told, where nothing asks for one sooner
-const PATIENCE_MS_MAX = 1_000; // then the new one is perhaps waiting for the old one's place among a browser's connections
+const RESUME_TOKEN_MS = 1_000; // between two resume tokens that are passed on, unless one is needed sooner
+const PATIENCE_MS_MAX = 1_000; // then the new one perhaps waits for the old one's browser connection
 const TOGETHER_MS = 50; // changes within it are one
 
 export class Streaming {
@@ -38,10 +38,10 @@ export class Streaming {
   #released = Promise.resolve();
   #isDue = false;
   #dueAt = -Infinity; // not before
-  #isDoubted = false; // nobody knows whether it lives
-  #isAlone = false; // there was no room beside one that is held
+  #isDoubted = false; // it may be dead
+  #isAlone = false; // the node had no space while the old one was kept
   #tries = 0; // how often there was no room
-  #isYielding = false; // a publish needs its place
+  #isYielding = false; // a publish needs its connection
   #markedAt = -Infinity;
   /** @type {ReturnType<typeof setTimeout> | undefined} until the next look at what is due */
   #timer;
@@ -69,7 +69,7 @@ export class Streaming {
     this.#isDue = true;
   }
 
-  /** Open it anew, because nobody knows whether it lives. */
+  /** Open it again, because it may be dead. */
   renew() {
     this.#isDoubted = true;
     this.change();
@@ -82,7 +82,7 @@ export class Streaming {
     else if (this.#stream === null) this.change();
   }
 
-  /** A publish gets no answer: perhaps it waits for this stream's place among a browser's connections. */
+  /** A publish gets no answer: perhaps it waits for this stream's browser connection. */
   letGo() {
     if (this.#isJoining || this.#stream === null) return;
     this.#isYielding = true;
@@ -123,18 +123,18 @@ export class Streaming {
     if (this.wanted.size + this.watched.size > 0) this.#open();
   }
 
-  /** Something was served from no place, and has none yet. */
+  /** Whether a subscription was served without a position, and has none yet. */
   get #isJoining() {
     return [...this.wanted.values()].some((each) => each.isServed && each.place === null);
   }
 
-  /** Keep what is read until the next one is there. */
+  /** Keep the old stream until the next one is open. */
   #hold() {
     this.#lease.stop();
     const stream = this.#stream;
     this.#stream = null;
     if (!stream?.hasBegun) {
-      stream?.ending.abort(); // it was being opened, beside one that is held or alone
+      stream?.ending.abort(); // it was being opened, with or without an old one
       return;
     }
     this.#held = stream;
@@ -148,7 +148,7 @@ export class Streaming {
     this.#release();
   }
 
-  /** Read on where a stream was held; false: there is none, or not one for what is wanted. */
+  /** Continue to read the old stream; false: there is none, or it does not carry what is wanted. */
   #goBack() {
     const held = this.#held;
     this.#held = null;
@@ -184,7 +184,7 @@ export class Streaming {
   }
 
   /**
-   * There was no room for the stream: perhaps only because the one that is being left still counts. False: there is none.
+   * The node had no space for the stream: perhaps only because the one that is being closed still counts. False: it is full.
    * @param {Stream} stream
    */
   async #awaitRoom(stream) {
@@ -195,7 +195,7 @@ export class Streaming {
   }
 
   /**
-   * Nothing came: somebody between keeps events back, or other pages have all the connections.
+   * No event arrived: a proxy buffers events, or other pages use all the connections.
    * @param {Stream} stream
    */
   #late(stream) {
@@ -205,18 +205,18 @@ export class Streaming {
   }
 
   /**
-   * Nothing came for long, though a node says something now and then: it is dead, whatever comes by others.
+   * No event arrived for long, though a node sends one regularly: it is dead, even if other requests work.
    * @param {Stream} stream
    */
   #doubt(stream) {
     if (this.#held === stream) stream.ending.abort(); // it is not gone back to
     else if (this.#stream !== stream) return;
-    else if (this.#isJoining) this.#host.fail(new Error(SILENT)); // to ask anew, places are needed
+    else if (this.#isJoining) this.#host.fail(new Error(SILENT)); // to open it again, positions are needed
     else this.renew();
   }
 
   /**
-   * What came with the request is refused with it.
+   * Refuse the commands of the refused request.
    * @param {Refused} refusal
    * @param {Stream} stream
    */
@@ -225,7 +225,7 @@ export class Streaming {
     if (fresh.length === 0) return this.#host.fail(refusal);
     for (const each of fresh) {
       this.#forget(each);
-      this.#host.tell(refusal.told(each.id));
+      this.#host.tell(refusal.toPush(each.id));
     }
     if (!this.#goBack()) this.change();
   }
@@ -284,20 +284,20 @@ export class Streaming {
     else if (type === "watching") this.#watching(stream, read, data);
     else if (type === "refused") this.#refused(stream, read, data);
     else if (type === "interest" || type === "interest_state" || type === "notice") this.#host.tell(data);
-    else if (type !== "resume_token") this.#told(stream, type, read, data);
+    else if (type !== "resume_token") this.#handle(stream, type, read, data);
     this.#resumeToken(stream, resumeTokenOf(id), type === "resume_token");
     if (stream.isShort && stream.unanswered.size === 0 && !this.#isJoining) this.#makeRoom();
     else if (this.#isDue) this.#refresh();
   }
 
   /**
-   * A message, or what is said of a subscription.
+   * Handle a message, or another event of a subscription.
    * @param {Stream} stream
    * @param {string} type
    * @param {Record<string, string>} read
    * @param {string} data
    */
-  #told(stream, type, read, data) {
+  #handle(stream, type, read, data) {
     const each = stream.wanted.get(read.pattern ?? read.message ?? read.gap ?? read.epochs ?? read.ended ?? read.dropped ?? "");
     if (each === undefined || !this.#isCurrent(each)) return;
     if (type === "ended") queueMicrotask(() => this.#forget(each));
@@ -343,7 +343,7 @@ export class Streaming {
   }
 
   /**
-   * One of what was asked for is refused; the others go on.
+   * One subscription or watch is refused; the others continue.
    * @param {Stream} stream
    * @param {{ id: number, error: number }} read
    * @param {string} data
@@ -370,7 +370,7 @@ export class Streaming {
     [this.#isAlone, this.#tries] = [false, 0];
   }
 
-  /** Ask for all again, beside nothing. */
+  /** Request all again, without an old stream. */
   async #makeRoom() {
     this.#isAlone = true;
     this.stop();

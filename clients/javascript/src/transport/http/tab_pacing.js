@@ -1,7 +1,7 @@
-// Other pages of this browser that want connections to the same place: a browser has six to each over HTTP/1.1, all its tabs together.
+// Shares connections between the pages of a browser: it opens six to each origin over HTTP/1.1, for all its tabs together.
 //
-// Pages only count each other. Who is hidden holds no connection, where nothing else was asked for; from the fifth visible one on
-// each has its connection for a while only. Over HTTP/2 and 3 none of this is needed.
+// Pages only count each other. A hidden page keeps no connection, unless its options say so; from the fifth visible page on
+// each has its connection for a limited time only. Over HTTP/2 and 3 none of this is needed.
 
 /**
  * @typedef {object} Page what a browser's page knows of itself and of its like

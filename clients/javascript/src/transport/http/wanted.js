@@ -1,7 +1,7 @@
-// One subscription as HTTP asks for it: what the session wanted, and from where it is asked for again. Pure.
+// One subscription as HTTP requests it: what the session wanted, and the position to request it from again. Pure.
 //
-// It has a place from when nothing after it could be lost by asking anew: a position of a subject, a resume token of a pattern. Before
-// that (a join under way that began nowhere) a stream that carries it is not closed to be changed.
+// It has a position once it can be requested again without loss: the position of a subject, or the resume token of a pattern. Before
+// that (during a join without a position) a stream that carries it is not closed to be changed.
 
 import { isPattern } from "../../subject.js";
 
@@ -19,12 +19,12 @@ import { isPattern } from "../../subject.js";
 
 /** @typedef {{ message?: string, gap?: string, pattern?: string, at?: string, reason?: string, resumeToken?: string }} Push as far as places go */
 
-const BODY_CHARACTERS_MAX = 262_144; // a node takes 1 MiB, unless it was told otherwise
+const BODY_CHARACTERS_MAX = 262_144; // a node accepts 1 MiB by default
 const QUERY_CHARACTERS_MAX = 12_000; // of a node's 16,384 for the whole head
 
 export class Wanted {
-  isServed = false; // its reply has been told
-  isCut = false; // its place was too long to be asked for, and has to be told as a gap
+  isServed = false; // its reply was passed on
+  isCut = false; // its resume point was too long to send, so a gap has to be reported
   /** @type {string | null} a position, or a resume token */
   place;
 
@@ -37,7 +37,7 @@ export class Wanted {
     this.place = this.isPattern ? (command.since ?? null) : typeof command.after === "string" ? command.after : null;
   }
 
-  /** What all subscriptions of one long poll have in common. */
+  /** The fields that all subscriptions of one long poll share. */
   get groupKey() {
     return this.command.on_gap ?? "";
   }
@@ -48,7 +48,7 @@ export class Wanted {
   }
 
   /**
-   * Its command as a stream is asked with it: as it was given, or from its place.
+   * Its command for a stream: as it was given, or from its position.
    * @param {boolean} isShort without a map of positions
    */
   commandFor(isShort) {
@@ -78,7 +78,7 @@ export class Wanted {
   }
 
   /**
-   * It was told this.
+   * Apply a push.
    * @param {Push} push
    */
   passed(push) {
@@ -88,7 +88,7 @@ export class Wanted {
 }
 
 /**
- * The query for these, of which those not served yet join alike.
+ * The query for these; those that are not served yet join with the same options.
  * @param {readonly Wanted[]} wanted
  */
 export function queryOf(wanted) {
@@ -125,7 +125,7 @@ export function resumeTokenOf(id) {
 }
 
 /**
- * A whole pattern's gap: what was missed cannot be asked for.
+ * A gap of a whole pattern: the missed messages cannot be requested.
  * @param {string} selector
  */
 export function gapOf(selector) {

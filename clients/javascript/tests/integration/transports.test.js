@@ -236,11 +236,11 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
 
 describe("by itself", LIMITS, () => {
   test("it takes a WebSocket where there is one", async () => {
-    const told = [];
-    const client = open(node.url, { onTransport: (name) => told.push(name) });
+    const transports = [];
+    const client = open(node.url, { onTransport: (name) => transports.push(name) });
     const items = client.subscribe(fresh()).items();
     assert.equal((await next(items, "status")).transport, "websocket");
-    assert.deepEqual([told, client.transport], [["websocket"], "websocket"]);
+    assert.deepEqual([transports, client.transport], [["websocket"], "websocket"]);
     await client.close();
     assert.equal(client.transport, null);
   });
@@ -264,14 +264,14 @@ describe("by itself", LIMITS, () => {
   test("else long poll, where events are kept back", async () => {
     const proxy = await startHttpProxy(node.port);
     proxy.buffersEvents = true;
-    const told = [];
-    const client = open(proxy.url, { onTransport: (name) => told.push(name), settings: { streamTimeoutMs: 100 } });
+    const transports = [];
+    const client = open(proxy.url, { onTransport: (name) => transports.push(name), settings: { streamTimeoutMs: 100 } });
     const subject = fresh();
     const items = client.subscribe(subject).items();
     assert.equal((await next(items, "status")).transport, "poll");
     await client.publish(subject, 1);
     assert.equal((await next(items, "message")).json(), 1);
-    assert.deepEqual(told, ["sse", "poll"]);
+    assert.deepEqual(transports, ["sse", "poll"]);
     await client.close();
     proxy.stop();
   });
