@@ -14,7 +14,7 @@ from godwit.client import Client, PositionFile
 
 async def read(selector: str, count: int, file: str, server: str) -> None:
     async with Client(server, positions=PositionFile(file)) as client:
-        messages = client.subscribe(selector, last=1_000)  # used when the file knows no place yet
+        messages = client.subscribe(selector, last=1_000)  # used if the file has no position yet
         for _ in range(count):
             message = await anext(messages)
             print(message.position, message.subject, message.content.decode(), flush=True)

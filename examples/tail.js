@@ -2,8 +2,8 @@
 //
 //     node examples/tail.js '/host/**' [ws://127.0.0.1:8800]
 //
-// A broken connection is the client's business: it comes back and goes on where it stood. Whatever could not be had any more
-// stands as a gap in its place among the messages.
+// The client reconnects by itself and resumes at its position. Messages that are no longer available appear as a gap, in order,
+// among the messages.
 
 import { Client } from "../clients/javascript/src/node.js"; // elsewhere: from "godwit-client"
 

@@ -2,8 +2,8 @@
 
     python tests/following.py PARENT MODULE WORDS...
 
-For programs that cannot say so as they start another, Node's tests say. PARENT is the process that starts it. Where the system
-cannot (it is not Linux), the module is on its own.
+For parents that cannot set this when they start a process, such as Node's tests. PARENT is the process that starts it. On systems
+other than Linux the module does not end with it.
 """
 
 from __future__ import annotations

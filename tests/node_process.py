@@ -1,4 +1,4 @@
-"""A node in a process of its own, for tests that signal it, kill it, or look at what it costs.
+"""A node in its own process, for tests that signal it, kill it, or measure its cost.
 
 `testing.node()` runs one inside the test; this one can die. It listens on ports of its own choosing, read from its line.
 """

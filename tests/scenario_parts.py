@@ -1,4 +1,4 @@
-"""What a scenario gives its clients beside addresses: tokens that the suite signs, and stores of positions that fail."""
+"""Options of a scenario's clients: tokens that the suite signs, and position stores that fail."""
 
 from __future__ import annotations
 

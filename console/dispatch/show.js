@@ -54,15 +54,15 @@ export class CursorPager {
 // A line that says what became of what was asked for; `run` shows an error in it.
 export class Outcome {
   constructor() {
-    this.root = element("p", { class: "told", role: "status" });
+    this.root = element("p", { class: "outcome", role: "status" });
   }
 
-  async run(work, words = (told) => String(told ?? "Done.")) {
+  async run(work, words = (answer) => String(answer ?? "Done.")) {
     say(this.root, "Asking…");
     try {
-      const told = await work();
-      say(this.root, words(told));
-      return told;
+      const answer = await work();
+      say(this.root, words(answer));
+      return answer;
     } catch (error) {
       say(this.root, error.message);
       return undefined;

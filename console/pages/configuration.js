@@ -19,7 +19,7 @@ export class Configuration {
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Configuration"),
         element("p", {}, "Later sources win: defaults, the file, the environment, flags.")),
         this.button = element("button", { type: "button", disabled: true, onclick: () => this.reload() }, "Reload")),
-      this.fault = element("div", { class: "fault", role: "alert" }), this.outcome = element("p", { class: "told", role: "status" }),
+      this.fault = element("div", { class: "fault", role: "alert" }), this.outcome = element("p", { class: "outcome", role: "status" }),
       element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() },
         element("label", { class: "field wide" }, "Search", this.search), element("label", { class: "tick" }, this.changed, "only changed values"), this.count),
       this.list);
@@ -30,13 +30,13 @@ export class Configuration {
   async refresh(node) {
     permit(this.button, node);
     if (this.beats++ % REFRESH_EVERY !== 0) return;
-    const told = await ask("/v1/config");
-    const text = JSON.stringify(told);
+    const configuration = await ask("/v1/config");
+    const text = JSON.stringify(configuration);
     if (text === this.text) return;
     this.text = text;
     this.rows = [];
-    this.list.replaceChildren(...told.sections.map((section) => this.makeSection(section)), this.makeTables("patterns", "pattern", told.patterns, "No pattern has settings of its own.", "The settings of [limits] apply to every subject."),
-      this.makeTables("issuers", "issuer", told.issuers, "No issuers.", "Signed tokens are not accepted."));
+    this.list.replaceChildren(...configuration.sections.map((section) => this.makeSection(section)), this.makeTables("patterns", "pattern", configuration.patterns, "No pattern has settings of its own.", "The settings of [limits] apply to every subject."),
+      this.makeTables("issuers", "issuer", configuration.issuers, "No issuers.", "Signed tokens are not accepted."));
     this.filter();
   }
 

@@ -65,14 +65,14 @@ export class Connections {
   async refresh(node) {
     const { search, behind } = this.state;
     const after = this.places.at(-1);
-    const told = await ask("/v1/connections", { query: { search, behind, after, limit: PAGE_ROWS } });
+    const answer = await ask("/v1/connections", { query: { search, behind, after, limit: PAGE_ROWS } });
     if (search !== this.state.search || behind !== this.state.behind || after !== this.places.at(-1)) return;
     say(this.fault, "");
-    this.following = told.next;
-    this.table.set(told.rows, node);
+    this.following = answer.next;
+    this.table.set(answer.rows, node);
     const page = this.places.length;
-    const words = told.rows.length === 0 ? (told.next ? "no match so far" : "") : `${exact(told.rows.length)} shown${page > 1 ? `, page ${page}` : ""}`;
-    this.pager.show(words, page > 1, told.next !== null);
+    const words = answer.rows.length === 0 ? (answer.next ? "no match so far" : "") : `${exact(answer.rows.length)} shown${page > 1 ? `, page ${page}` : ""}`;
+    this.pager.show(words, page > 1, answer.next !== null);
   }
 
   async end_one(row) {

@@ -36,7 +36,7 @@ export class Subject {
     this.root = element("div", { class: "stack" },
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("p", {}, element("a", { href: "#/subjects" }, "Subjects")), element("h1", { class: "mono" }, this.name || "no subject")),
         this.button = element("button", { type: "button", class: "danger", disabled: true, onclick: () => this.purge() }, "Purge")),
-      this.fault, this.outcome = element("p", { class: "told", role: "status" }),
+      this.fault, this.outcome = element("p", { class: "outcome", role: "status" }),
       panel("Now", { id: "now" }, element("dl", { class: "facts" }, Object.entries(this.facts).map(([name, value]) => element("div", {}, element("dt", { title: ABOUT[name] }, name), value)))),
       this.fields.root,
       element("div", { class: "columns" },
@@ -47,30 +47,30 @@ export class Subject {
 
   begin(node) {
     this.live = new Live(node.client.split(":").at(-1), {
-      onPush: (told) => this.take(told),
+      onPush: (push) => this.take(push),
       onState: (text, isFault) => { say(this.state, text.startsWith("listening") ? "live" : text); this.state.className = isFault ? "bad" : "good"; },
     });
-    // First its state; when that is told, the last messages and what comes.
+    // First its state, the last messages, then live messages.
     this.isFirst = true;
     this.live.listen(this.name);
     this.tellBegun(this.live);
   }
 
-  take(told) {
-    if (told.ok === "subscribed") {
-      if (this.isFirst && told.count === 0) this.readOn();
+  take(push) {
+    if (push.ok === "subscribed") {
+      if (this.isFirst && push.count === 0) this.readOn();
       return;
     }
-    if (this.isFirst && told.message !== undefined) {
-      this.showSnapshot(told);
-      if (told.snapshot) return this.readOn();
+    if (this.isFirst && push.message !== undefined) {
+      this.showSnapshot(push);
+      if (push.snapshot) return this.readOn();
     }
-    if (told.message !== undefined && !told.snapshot) {
-      this.fields.add(told);
-      if (told.content === undefined || !this.hasFields || typeof told.content !== "object" || told.content === null) this.showSnapshot(told);
-      else this.merge(told);
-    } else if (told.snapshot) this.showSnapshot(told);
-    this.messages.add(told, Date.now());
+    if (push.message !== undefined && !push.snapshot) {
+      this.fields.add(push);
+      if (push.content === undefined || !this.hasFields || typeof push.content !== "object" || push.content === null) this.showSnapshot(push);
+      else this.merge(push);
+    } else if (push.snapshot) this.showSnapshot(push);
+    this.messages.add(push, Date.now());
   }
 
   readOn() {
@@ -78,23 +78,23 @@ export class Subject {
     this.live.listenAgain({ last: HISTORY });
   }
 
-  showSnapshot(told) {
-    const isObject = told.content !== null && typeof told.content === "object" && !Array.isArray(told.content);
+  showSnapshot(push) {
+    const isObject = push.content !== null && typeof push.content === "object" && !Array.isArray(push.content);
     this.hasFields = isObject;
-    this.merged = isObject ? { ...told.content } : null;
-    this.draw(told, isObject ? this.merged : told.content);
+    this.merged = isObject ? { ...push.content } : null;
+    this.draw(push, isObject ? this.merged : push.content);
   }
 
   // The fields of one message replace those of the state, as the node does it.
-  merge(told) {
-    if (Array.isArray(told.content)) return this.showSnapshot(told);
-    Object.assign(this.merged, told.content);
-    this.draw(told, this.merged);
+  merge(push) {
+    if (Array.isArray(push.content)) return this.showSnapshot(push);
+    Object.assign(this.merged, push.content);
+    this.draw(push, this.merged);
   }
 
-  draw(told, content) {
-    say(this.snapshot, told.content === undefined ? contentOf(told) : JSON.stringify(content, null, 2).slice(0, 20000));
-    say(this.snapshot_at, told.at ? `at ${told.at}` : "");
+  draw(push, content) {
+    say(this.snapshot, push.content === undefined ? contentOf(push) : JSON.stringify(content, null, 2).slice(0, 20000));
+    say(this.snapshot_at, push.at ? `at ${push.at}` : "");
   }
 
   async refresh(node) {

@@ -40,7 +40,7 @@ export class Subjects {
     this.pager = new Pager((pages) => this.change({ offset: Math.max(0, this.state.offset + pages * PAGE_ROWS) }));
     this.root = element("div", {},
       element("div", { class: "lead" }, element("div", { class: "grow" }, element("h1", {}, "Subjects"))),
-      panel("All subjects", { id: "subjects", right: element("span", { class: "quiet" }, this.told = element("span")) },
+      panel("All subjects", { id: "subjects", right: element("span", { class: "quiet" }, this.taken = element("span")) },
         element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() }, element("label", { class: "field wide" }, "Search", this.search),
           element("label", { class: "tick" }, this.own, "also Godwit’s own ($…)")),
         this.hint.root, this.fault, this.table.root, this.pager.root));
@@ -61,14 +61,14 @@ export class Subjects {
     const isPattern = search.startsWith("/") && /(^|\/)\*\*?(\/|$)/.test(search);
     const withOwn = own || search.startsWith("/$");
     const asked = isPattern ? { pattern: search } : withOwn ? { search } : { search, pattern: "/**" };
-    const told = await ask("/v1/subjects", { query: { ...asked, sort, order, offset, limit: PAGE_ROWS } });
+    const answer = await ask("/v1/subjects", { query: { ...asked, sort, order, offset, limit: PAGE_ROWS } });
     if (search !== this.state.search || own !== this.state.own || offset !== this.state.offset || sort !== this.state.sort) return;
     say(this.fault, "");
-    this.most = Object.fromEntries(["rate_per_s", "bytes"].map((key) => [key, Math.max(0, ...told.rows.map((row) => row[key] ?? 0))]));
-    this.table.set(told.rows);
-    this.pager.show(told.total === 0 ? "" : `${exact(offset + 1)} – ${exact(offset + told.rows.length)} of ${exact(told.total)}${told.is_partial ? ", of the first million" : ""}`,
-      offset > 0, offset + told.rows.length < told.total);
-    say(this.told, `as of ${ago(told.taken_ms, node.time_ms)}`);
+    this.most = Object.fromEntries(["rate_per_s", "bytes"].map((key) => [key, Math.max(0, ...answer.rows.map((row) => row[key] ?? 0))]));
+    this.table.set(answer.rows);
+    this.pager.show(answer.total === 0 ? "" : `${exact(offset + 1)} – ${exact(offset + answer.rows.length)} of ${exact(answer.total)}${answer.is_partial ? ", of the first million" : ""}`,
+      offset > 0, offset + answer.rows.length < answer.total);
+    say(this.taken, `as of ${ago(answer.taken_ms, node.time_ms)}`);
   }
 
   fail(error) { say(this.fault, error.message); }

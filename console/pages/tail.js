@@ -33,7 +33,7 @@ export class Tail {
   // The client port is known: begins with the address's pattern, with the demonstration's, or with everything.
   begin(node) {
     this.live = new Live(node.client.split(":").at(-1), {
-      onPush: (told) => this.messages.add(told, Date.now()),
+      onPush: (push) => this.messages.add(push, Date.now()),
       onState: (text, isFault) => { say(this.state, text); this.state.className = isFault ? "bad" : "quiet"; },
     });
     for (const pattern of node.has_demo ? ["/host/**", "/**"] : ["/**"]) {

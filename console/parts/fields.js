@@ -16,13 +16,13 @@ export class FieldChart {
     this.points = [];
   }
 
-  add(told) {
-    if (told.content === undefined) return;
-    this.names ??= nameNumbers(told.content);
+  add(push) {
+    if (push.content === undefined) return;
+    this.names ??= nameNumbers(push.content);
     if (this.names.length === 0) { this.names = null; return; }
-    const values = this.names.map((name) => read(told.content, name));
+    const values = this.names.map((name) => read(push.content, name));
     if (values.every((value) => value === null)) return;
-    const time_s = told.time / 1000;
+    const time_s = push.time / 1000;
     // Times must rise; of two in one millisecond both are drawn.
     this.points.push([Math.max(time_s, (this.points.at(-1)?.[0] ?? 0) + 1e-6), ...values]);
     if (this.points.length > POINTS_MAX) this.points.shift();

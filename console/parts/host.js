@@ -17,17 +17,17 @@ export class Host {
     this.words = element("p", { class: "quiet" }, "waiting for its first messages");
     this.root = this.chart.root;
     this.root.append(element("p", { class: "foot" }, this.words, element("a", { href: "#/live?pattern=/host/**" }, "All its messages")));
-    this.live = new Live(node.client.split(":").at(-1), { onPush: (told) => this.take(told), onState: (text, isFault) => isFault && say(this.words, text) });
+    this.live = new Live(node.client.split(":").at(-1), { onPush: (push) => this.take(push), onState: (text, isFault) => isFault && say(this.words, text) });
     this.live.listen("/host/**");
   }
 
-  take(told) {
-    const name = told.message?.split("/").slice(3).join("/");
-    if (!name || typeof told.content !== "object") return;
-    this.latest[name] = told.content;
+  take(push) {
+    const name = push.message?.split("/").slice(3).join("/");
+    if (!name || typeof push.content !== "object") return;
+    this.latest[name] = push.content;
     if (name !== "memory") return;
     const { cpu, memory, load } = this.latest;
-    this.points.push([told.time / 1000, cpu?.percent ?? null, memory.percent]);
+    this.points.push([push.time / 1000, cpu?.percent ?? null, memory.percent]);
     if (this.points.length > POINTS_MAX) this.points.shift();
     this.chart.set([0, 1, 2].map((column) => this.points.map((point) => point[column])));
     say(this.words, `${bytes(memory.used_bytes)} of ${bytes(memory.total_bytes)} used${load ? `, load ${load.minutes_1}` : ""}`);

@@ -77,7 +77,7 @@ export class Live {
       };
     });
     this.opened.catch(() => {}); // nobody need wait for it
-    socket.onmessage = (event) => [parse(event.data)].flat().forEach((told) => this.take(told));
+    socket.onmessage = (event) => [parse(event.data)].flat().forEach((push) => this.take(push));
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
       this.leave();
@@ -117,24 +117,24 @@ export class Live {
     return false;
   }
 
-  take(told) {
-    const waiting = this.waiting.get(told.id);
+  take(push) {
+    const waiting = this.waiting.get(push.id);
     if (waiting) {
-      this.waiting.delete(told.id);
-      return told.error ? waiting.reject(new Error(`${told.name}: ${told.reason}`)) : waiting.resolve(told);
+      this.waiting.delete(push.id);
+      return push.error ? waiting.reject(new Error(`${push.name}: ${push.reason}`)) : waiting.resolve(push);
     }
-    if (told.error) return this.onState(`${told.name}: ${told.reason}`, true);
-    if (told.ok === "subscribed" && told.id === this.subscription) {
+    if (push.error) return this.onState(`${push.name}: ${push.reason}`, true);
+    if (push.ok === "subscribed" && push.id === this.subscription) {
       this.isSubscribed = true;
       this.onState(`subscribed to ${this.wanted?.selector}`, false);
     }
     if (!this.isSubscribed) return;
-    if (told.resume_token) {
-      this.place = { since: told.resume_token };
+    if (push.resume_token) {
+      this.place = { since: push.resume_token };
       this.unmarked.clear();
-    } else if (told.pattern !== undefined && this.hasHeard(told)) return;
-    else if (told.at && told.pattern === undefined) this.place = { after: told.at };
-    if (told.ok === undefined || told.ok === "subscribed") this.onPush(told);
+    } else if (push.pattern !== undefined && this.hasHeard(push)) return;
+    else if (push.at && push.pattern === undefined) this.place = { after: push.at };
+    if (push.ok === undefined || push.ok === "subscribed") this.onPush(push);
   }
 }
 

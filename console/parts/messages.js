@@ -33,10 +33,10 @@ export class Messages {
   }
 
   // A push of the JSON wire; what is no message, gap or loss is passed over.
-  add(told, now_ms) {
-    if (told.message !== undefined) this.push(told.time, told.message, told.at ?? "", contentOf(told), told.snapshot ? "snapshot" : "");
-    else if (told.gap !== undefined) this.push(now_ms, told.gap, told.at ?? "", `gap: ${told.reason}, ${told.missed ?? "an unknown number"} missed`, "told");
-    else if (told.dropped !== undefined) this.push(now_ms, told.dropped, "", `${told.count} dropped`, "told");
+  add(push, now_ms) {
+    if (push.message !== undefined) this.push(push.time, push.message, push.at ?? "", contentOf(push), push.snapshot ? "snapshot" : "");
+    else if (push.gap !== undefined) this.push(now_ms, push.gap, push.at ?? "", `gap: ${push.reason}, ${push.missed ?? "an unknown number"} missed`, "lost");
+    else if (push.dropped !== undefined) this.push(now_ms, push.dropped, "", `${push.count} dropped`, "lost");
   }
 
   push(...row) {
@@ -59,7 +59,7 @@ export class Messages {
   }
 }
 
-export function contentOf(told) {
-  const text = told.text ?? (told.bytes !== undefined ? `base64 ${told.bytes}` : JSON.stringify(told.content));
+export function contentOf(push) {
+  const text = push.text ?? (push.bytes !== undefined ? `base64 ${push.bytes}` : JSON.stringify(push.content));
   return text.length > CONTENT_CHARACTERS_MAX ? `${text.slice(0, CONTENT_CHARACTERS_MAX)}…` : text;
 }

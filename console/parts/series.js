@@ -16,21 +16,21 @@ export class Series {
   }
 
   async refresh() {
-    const told = await ask("/v1/series", { query: { after: this.last_ms || undefined, shards: true } });
-    this.add(told);
+    const answer = await ask("/v1/series", { query: { after: this.last_ms || undefined, shards: true } });
+    this.add(answer);
   }
 
-  add(told) {
-    if (told.time_ms.length === 0) return;
-    if (this.shards.length !== told.shards.length || told.time_ms[0] < this.last_ms) {
+  add(answer) {
+    if (answer.time_ms.length === 0) return;
+    if (this.shards.length !== answer.shards.length || answer.time_ms[0] < this.last_ms) {
       this.clear();
-      this.shards = told.shards.map(() => ({}));
+      this.shards = answer.shards.map(() => ({}));
     }
-    this.time_s.push(...told.time_ms.map((ms) => ms / 1000));
-    extend(this.node, told.node);
-    told.shards.forEach((shard, at) => extend(this.shards[at], shard));
-    this.last_ms = told.time_ms.at(-1);
-    const over = this.time_s.length - told.samples_max;
+    this.time_s.push(...answer.time_ms.map((ms) => ms / 1000));
+    extend(this.node, answer.node);
+    answer.shards.forEach((shard, at) => extend(this.shards[at], shard));
+    this.last_ms = answer.time_ms.at(-1);
+    const over = this.time_s.length - answer.samples_max;
     if (over > 0) [{ time: this.time_s }, this.node, ...this.shards].forEach((columns) => Object.values(columns).forEach((column) => column.splice(0, over)));
   }
 

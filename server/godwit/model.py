@@ -166,7 +166,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """Whether anybody subscribes to a subject or pattern."""
+    """Whether a subject or pattern has subscribers."""
 
     subject: str
     has_subscribers: bool

@@ -99,20 +99,20 @@ async def test_a_command_over_websocket_is_refused_as_one_that_may_be_sent_again
             verbs: list[dict[str, Any]] = [{"subscribe": ""}, {"publish": "", "content": 1}, {"watch": ""}]
             sent = [{**verb, next(iter(verb)): subject} for verb in verbs for subject in subjects]
             await peer.say(*({"id": number, **command} for number, command in enumerate(sent)))
-            told: dict[int, Any] = {}
-            while len(told) < len(sent):
+            answers: dict[int, Any] = {}
+            while len(answers) < len(sent):
                 one = await peer.hear()
                 assert "close" not in one
                 if "id" in one:
-                    told[one["id"]] = (one["error"], one["retry"]) if "error" in one else one["ok"]
-            return [told[number] for number in range(len(sent))]
+                    answers[one["id"]] = (one["error"], one["retry"]) if "error" in one else one["ok"]
+            return [answers[number] for number in range(len(sent))]
 
         await peer.say({"id": 0, "connect": {}})
         assert (await peer.hear())["ok"] == "connected"
         MOODY.mood = mood
         fine, no = ["subscribed", "published", "watching"], (SILENT, True)
-        told = await try_all("/a", "/always")
-        assert told == [no, fine[0], no, fine[1], no, fine[2]], "and what is asked beside it is answered"
+        answers = await try_all("/a", "/always")
+        assert answers == [no, fine[0], no, fine[1], no, fine[2]], "and what is asked beside it is answered"
         MOODY.mood = "well"
         assert await try_all("/a") == fine, "nobody was denied for good"
         MOODY.mood = mood

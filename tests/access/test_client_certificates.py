@@ -1,4 +1,4 @@
-"""Client certificates that say who comes: real handshakes with real certificates, the same rights on every wire, MQTT over TLS too."""
+"""Client certificates as identities: real handshakes with real certificates, the same permissions on every protocol, also MQTT over TLS."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ async def websocket(node: testing.RunningNode, made: ssl.SSLContext) -> AsyncIte
 
 async def ask(socket: Any, command: dict[str, Any]) -> dict[str, Any]:
     await socket.send_json(command)
-    while (told := await socket.receive_json()).get("id") != command["id"]:
+    while (reply := await socket.receive_json()).get("id") != command["id"]:
         pass
-    return dict(told)
+    return dict(reply)
 
 
 class Device:

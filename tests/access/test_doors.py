@@ -1,4 +1,4 @@
-"""By which way one comes, on a real node: PROXY headers and forwarded addresses, from whom they are believed and from whom not;
+"""How a client reaches a real node: PROXY headers and forwarded addresses, trusted from listed proxies only;
 roles of listeners; origins; addresses that may publish.
 """
 

@@ -36,17 +36,17 @@ async def node(tmp_path: Path) -> AsyncIterator[testing.RunningNode]:
 
 def make_token(lives_s: float, identity: str = "ann", token_id: str = "t1") -> str:
     rights = {"allow": {"both": ["/a"]}}
-    told = {"iss": ISSUER, "sub": identity, "jti": token_id, "exp": time.time() + lives_s, "permissions": rights}
-    return jwt.encode(told, SECRET, "HS256")
+    claims = {"iss": ISSUER, "sub": identity, "jti": token_id, "exp": time.time() + lives_s, "permissions": rights}
+    return jwt.encode(claims, SECRET, "HS256")
 
 
 async def by_websocket(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
     async with Peer.live(node.client.host, node.client.port) as peer:
         await peer.say({"connect": {"token": token}}, {"id": 2, "subscribe": "/a"})
         heard = []
-        while "close" not in (told := await peer.hear()):
-            heard += [told["notice"]] if "notice" in told else []
-        return heard, told["close"]
+        while "close" not in (claims := await peer.hear()):
+            heard += [claims["notice"]] if "notice" in claims else []
+        return heard, claims["close"]
 
 
 async def by_events(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
@@ -66,7 +66,7 @@ async def by_poll(node: testing.RunningNode, token: str) -> tuple[list[str], int
             status, body = await peer.answer()
             if status != 200:
                 return heard, int(json.loads(body)["code"])
-            heard += [told["notice"] for told in json.loads(body) if "notice" in told]
+            heard += [claims["notice"] for claims in json.loads(body) if "notice" in claims]
 
 
 async def by_mqtt(node: testing.RunningNode, token: str) -> tuple[list[str], int]:
@@ -82,9 +82,9 @@ async def by_mqtt(node: testing.RunningNode, token: str) -> tuple[list[str], int
                 assert body[1] == 0
                 writer.write(packets.subscribe(("a", 1), ("$godwit/notices", 0)))
             elif first == 0x30:
-                topic, _, told = body[2:].partition(b"\0")
+                topic, _, claims = body[2:].partition(b"\0")
                 assert topic == b"$godwit/notices"
-                heard += [json.loads(told)["notice"]]
+                heard += [json.loads(claims)["notice"]]
             elif first == 0xE0:
                 return heard, {0xA0: 4003, 0x87: 4005}.get(body[0], body[0])
     finally:
@@ -116,8 +116,8 @@ async def test_a_revocation_reaches_whoever_is_connected_and_nobody_else(
         other = group.create_task(PROTOCOLS[protocol](node, make_token(600, "bob", "t2")))
         while len([row for row in await list_rows(node) if row["identity"] and row["subscriptions"]]) < 2:
             assert not listening.done() and not other.done()
-        told = await node.node.revoke(Revocation(**revoked))
-        assert told["connections"] == 1 and told["kept"] and not told["warning"]
+        claims = await node.node.revoke(Revocation(**revoked))
+        assert claims["connections"] == 1 and claims["kept"] and not claims["warning"]
         _, code = await listening
         assert code == 4005
         assert not other.done()

@@ -64,8 +64,8 @@ async def listening(login: Login, tls: ssl.SSLContext | None = None) -> AsyncIte
 async def connect(node: testing.RunningNode, token: str) -> int:
     """0 if the connection is accepted, otherwise the code received."""
     async with Peer.live(node.client.host, node.client.port) as peer:
-        told = await peer.ask({"id": 1, "connect": {"token": token}})
-        return 0 if told.get("ok") == "connected" else int(told.get("close", told.get("error", -1)))
+        reply = await peer.ask({"id": 1, "connect": {"token": token}})
+        return 0 if reply.get("ok") == "connected" else int(reply.get("close", reply.get("error", -1)))
 
 
 async def test_keys_are_asked_for_once_rotated_taken_back_and_missed_when_they_are_old() -> None:
@@ -128,6 +128,6 @@ async def test_holders_of_a_withdrawn_key_are_asked_for_another_token() -> None:
             heard = asyncio.create_task(peer.hear())
             while not heard.done():
                 await connect(node, login.token("two"))  # somebody comes, and the keys are looked at
-            told = await heard
-            assert told["notice"] == "token_expiring" and 0 < told["in_ms"] <= 60_000
+            reply = await heard
+            assert reply["notice"] == "token_expiring" and 0 < reply["in_ms"] <= 60_000
             assert (await peer.ask({"id": 3, "connect": {"token": login.token("two")}}))["ok"] == "connected"

@@ -79,8 +79,8 @@ async def test_a_rate_holds_over_all_protocols_and_connections_of_an_identity_an
 
     def bearer(identity: str, tenant: str) -> str:
         rights = {"allow": {"both": ["/**"]}}
-        told = {"iss": ISSUER, "sub": identity, "org": tenant, "exp": time.time() + 600, "permissions": rights}
-        return jwt.encode(told, SECRET, "HS256")
+        claims = {"iss": ISSUER, "sub": identity, "org": tenant, "exp": time.time() + 600, "permissions": rights}
+        return jwt.encode(claims, SECRET, "HS256")
 
     async with testing.node(settings) as node, asyncio.timeout(DEADLINE_S):
         ann, bob = bearer("ann", "acme"), bearer("bob", "other")
@@ -96,8 +96,8 @@ async def test_a_rate_holds_over_all_protocols_and_connections_of_an_identity_an
         async with contextlib.AsyncExitStack() as stack:
             for number in range(5):
                 peer = await stack.enter_async_context(Peer.live(node.client.host, node.client.port))
-                told = await peer.ask({"id": 1, "connect": {"token": bearer(f"user-{number}", "acme")}})
-                assert told.get("close") == 4208 if number == 4 else told["ok"] == "connected"
+                claims = await peer.ask({"id": 1, "connect": {"token": bearer(f"user-{number}", "acme")}})
+                assert claims.get("close") == 4208 if number == 4 else claims["ok"] == "connected"
 
 
 async def test_limits_are_taken_over_by_a_running_node() -> None:

@@ -1,7 +1,7 @@
-"""The repository for the architecture tests: which files are in git, and how long their functions are.
+"""Reads the repository for the architecture tests: the files in git, and the lengths of their functions.
 
 Owns reading and measuring; the tests in this folder have the rules. Invariant: only files that git keeps (or would keep)
-are looked at, so that what was built or downloaded never breaks a rule.
+are read, so that build results and downloads never break a rule.
 """
 
 import ast

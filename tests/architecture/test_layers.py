@@ -1,7 +1,7 @@
-"""Who may use whom in Python, and that the tools which hold it do see a planted fault.
+"""Which Python modules may import which, and that the tools that check it find a planted fault.
 
-ruff holds the one door to the compiled engine, import-linter the layers and the pure modules; import-linter cannot see a
-compiled module and its cache has passed a planted fault, hence both tools, no cache, and these tests.
+ruff checks the only import of the compiled engine, import-linter the layers and the pure modules. import-linter cannot see a
+compiled module, and its cache has missed a planted fault: hence both tools, no cache, and these tests.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""What the rename tool changes, and what it keeps."""
+"""The rename tool changes identifiers, and keeps words."""
 
 import subprocess
 import sys

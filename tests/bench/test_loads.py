@@ -1,4 +1,4 @@
-"""The loads against a real node, small: every delivery comes once and in order, whatever the driver. Exactness, not speed."""
+"""The loads against a real node, small: every delivery arrives once and in order, with each driver. Exactness, not speed."""
 
 from __future__ import annotations
 

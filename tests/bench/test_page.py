@@ -1,4 +1,4 @@
-"""benchmarks/: the page and its charts are made from the results, are current, and tell met from unmet."""
+"""benchmarks/: the page and its charts are generated from the results, are current, and distinguish met goals from missed ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`godwit plan` against the real thing: what it predicts of a workload is played, and each figure has its counterpart.
+"""`godwit plan` against a real node: a predicted workload is run, and each predicted number has a measured counterpart.
 
-How near processor time and the kernel's memory come, `python -m benchmarks.planning` measures on a quiet machine: here others are at work,
-and both are the machine's. The process's own memory is the same.
+`python -m benchmarks.planning` compares CPU time and the kernel's memory on a quiet machine: here other processes disturb both. The
+memory of the process itself is not disturbed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""axe-core against a page: what it finds against WCAG 2.1 AA and its own best practice."""
+"""Runs axe-core on a page: violations of WCAG 2.1 AA and of its own best practices."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ LISTEN = """(stream, tell) => {
 }"""
 PROGRAM = f"""
 import {{ EventSource }} from "eventsource";
-({LISTEN})(new EventSource(process.argv[1]), (told) => console.log(JSON.stringify(told)));
+({LISTEN})(new EventSource(process.argv[1]), (push) => console.log(JSON.stringify(push)));
 """
-BROWSER = f"(address) => ({LISTEN})(new EventSource(address), told)"
+BROWSER = f"(address) => ({LISTEN})(new EventSource(address), note)"
 
 
 class Heard:
@@ -43,8 +43,8 @@ class Heard:
         self.found: list[dict[str, object]] = []
         self.more = asyncio.Event()
 
-    def note(self, told: dict[str, object]) -> None:
-        self.found.append(told)
+    def note(self, push: dict[str, object]) -> None:
+        self.found.append(push)
         self.more.set()
 
 
@@ -139,7 +139,7 @@ async def test_the_event_source_of_a_browser_misses_nothing(page: Page) -> None:
         CuttingProxy(Random(6), (node.host, node.port), CUT_BYTES) as proxy,
     ):
         heard = Heard()
-        await page.expose_function("told", heard.note)
+        await page.expose_function("note", heard.note)
         await page.goto(f"http://{node.host}:{node.port}/")
         await page.evaluate(BROWSER, address_of(proxy))
         await drive(node, proxy, heard)

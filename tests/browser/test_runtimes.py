@@ -1,6 +1,6 @@
-"""The JavaScript client's own tests, run by Deno and Bun: all that need no process beside them, and the client against a real node.
+"""The JavaScript client's own tests in Deno and Bun: those that start no process, and the client against a real node.
 
-Node runs them all: `make test-javascript`. Left out for Deno is the file whose clock the tests move: there that also fires the
+Node runs all of them: `make test-javascript`. One file is left out in Deno: its tests move the clock, which there also fires the
 time limits of the tests.
 """
 

@@ -40,10 +40,10 @@ async def test_a_tail_that_is_continued_at_once_prints_each_message_once() -> No
         await client.publish("/rooms/a", "one")
         assert b"one" in await first.stdout.readline()
         first.send_signal(signal.SIGINT)
-        _, told = await first.communicate()
+        _, errors = await first.communicate()
         for subject, text in (("/rooms/a", "two"), ("/rooms/b", "three"), ("/rooms/b", "four")):
             await client.publish(subject, text)
-        command = re.search(r"continue from here with: godwit (.*)", told.decode())
+        command = re.search(r"continue from here with: godwit (.*)", errors.decode())
         assert command is not None
         second = await start(*shlex.split(command[1]), "--count", "3")
         lines, _ = await second.communicate()

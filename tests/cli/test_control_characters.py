@@ -1,6 +1,6 @@
-"""Control characters of clients and of arguments are shown by every command, and by the node's log, and never obeyed.
+"""Every command and the node's log escape control characters of clients and of arguments.
 
-One hostile text stands in subjects, contents, names of clients, identities and arguments. Every command runs with it on a terminal and
+One hostile text is used in subjects, contents, names of clients, identities and arguments. Every command runs with it on a terminal and
 into a pipe; JSON for programs stays exact.
 """
 
@@ -55,8 +55,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, log: Path) -> Iterator[Place]:
     """A node to which a client has told hostile text wherever a client tells any."""
-    told = ("--set", "logging.sessions=true", "--set", "logging.format=console")
-    with log.open("wb") as errors, serving(tmp_path_factory.mktemp("node"), *told, errors=errors.fileno()) as found:
+    options = ("--set", "logging.sessions=true", "--set", "logging.format=console")
+    with log.open("wb") as errors, serving(tmp_path_factory.mktemp("node"), *options, errors=errors.fileno()) as found:
         tell(found)
         yield found
 

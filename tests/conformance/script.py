@@ -1,7 +1,8 @@
-"""Plays the scripts of protocol/vectors, sessions.json and streams.json, against a node: who says what, and what each hears.
+"""Plays the scripts of protocol/vectors, sessions.json and streams.json, against a node: the commands of each client, and the expected
+answers.
 
-A client of the JSON wire says (`>`) and hears (`<`; `~` in any order) objects; one of HTTP asks for a stream of events (`?`) and
-hears events.
+A client of the JSON wire says (`>`) and hears (`<`; `~` in any order) objects; one of HTTP asks for a stream of events (`?`) and hears
+events.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The client makes of the events of protocol/vectors/streams.json what their ids say: an event's `data` is what the JSON wire says, and
-who has taken it stands at its `id`. It opens no streams of events itself; the JavaScript client, the core and a node play the same scripts.
+"""The client applies the events of protocol/vectors/streams.json: an event's `data` is an object of the JSON encoding, and its `id` is the
+position after it. The Python client opens no event streams; the JavaScript client, the core and a node run the same scripts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def streams_of(lines: list[str]) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def tell(event: dict[str, Any]) -> Told:
-    [told] = JsonEncoding().decode(json.dumps(event["data"]))
-    return told
+    [push] = JsonEncoding().decode(json.dumps(event["data"]))
+    return push
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
@@ -54,17 +54,17 @@ def test_an_event_says_what_a_frame_says_and_its_id_where_its_reader_stands(case
             selector: PositionTracker(selector, is_pattern(selector), 100, ResumePoint()) for selector in selectors
         }
         for event in events:
-            told = tell(event)
-            match told:
+            push = tell(event)
+            match push:
                 case Reply():
                     tracker = standings[event["data"]["subject"]]
-                    tracker.joined(None if told.outcome is Outcome.RESYNC else told.position, told.count)
+                    tracker.joined(None if push.outcome is Outcome.RESYNC else push.position, push.count)
                 case Message():
-                    tracker = standings[event["data"].get("pattern", told.subject)]
-                    assert tracker.judge(told) is Verdict.NEW
+                    tracker = standings[event["data"].get("pattern", push.subject)]
+                    assert tracker.judge(push) is Verdict.NEW
                 case Gap():
-                    tracker = standings[event["data"].get("pattern", told.subject)]
-                    tracker.place(told)
+                    tracker = standings[event["data"].get("pattern", push.subject)]
+                    tracker.place(push)
                 case Marked():
                     assert event["event"] == "resume_token" and event["id"]
                     continue

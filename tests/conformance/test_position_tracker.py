@@ -23,17 +23,17 @@ def test_a_client_stands_where_the_table_says(case: dict[str, Any]) -> None:
     tracker = PositionTracker("/s", False, 10, ResumePoint({"/s": Position.parse(stand)}) if stand else None)
     for step in case["steps"]:
         comes = {"time": 0, "content": None, **step["comes"]} if "message" in step["comes"] else step["comes"]
-        [told] = JsonEncoding().decode(json.dumps(comes))
+        [push] = JsonEncoding().decode(json.dumps(comes))
         if step["is"] == "order":
-            assert isinstance(told, Epochs)
-            tracker.order(told.subject, told.order)
+            assert isinstance(push, Epochs)
+            tracker.order(push.subject, push.order)
         elif step["is"] == "repeated gap":
-            assert isinstance(told, Gap)
-            assert tracker.refine(told) is None
+            assert isinstance(push, Gap)
+            assert tracker.refine(push) is None
         elif step["is"] == "gap":
-            assert isinstance(told, Gap)
-            tracker.place(told)
+            assert isinstance(push, Gap)
+            tracker.place(push)
         else:
-            assert isinstance(told, Message)
-            assert tracker.judge(told) is Verdict(step["is"])
+            assert isinstance(push, Message)
+            assert tracker.judge(push) is Verdict(step["is"])
         assert str(tracker.position("/s")) == step["stands"]

@@ -1,6 +1,6 @@
-"""Everybody can use it: axe-core finds nothing against WCAG 2.1 AA on any page, light, dark and on a phone; and the docs' pictures.
+"""Accessibility: axe-core finds no violation of WCAG 2.1 AA on any page, light, dark and on a phone; and the docs' pictures.
 
-With KEEP_SCREENSHOT set the pictures in docs/console are made anew, of a node with 100,000 subjects.
+With KEEP_SCREENSHOT set the pictures in docs/console are taken again, of a node with 100,000 subjects.
 """
 
 import asyncio

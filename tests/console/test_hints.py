@@ -1,4 +1,4 @@
-"""Hints of the console: what was probably meant, why a button is disabled, and what is not an error."""
+"""Hints of the console: suggested corrections, reasons for disabled buttons, and states that are not errors."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""The pipelines' report, as kept in docs/reports: whole in light, dark and on a phone, and axe-core finds nothing against it.
+"""The pipelines' report, as kept in docs/reports: complete in light, dark and on a phone, without a finding of axe-core.
 
-With KEEP_SCREENSHOT set its pictures in docs/pipelines are made anew (`make picture` does so, from the page of the last `make pipeline`).
+With KEEP_SCREENSHOT set its pictures in docs/pipelines are taken again (`make picture` does so, from the page of the last `make pipeline`).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The image of deploy/Containerfile, built and run: podman builds its second stage as it stands, and a container serves.
+"""The image of deploy/Containerfile, built and run: podman builds its second stage unchanged, and a container serves.
 
 The first stage is `deploy/wheel`, whose wheel the other tests install as well; compilers and the base image come from the network and
 from a registry, so the stage is replaced by the wheels, and the base by a fresh Debian. Without podman and debootstrap the steps are run

@@ -1,4 +1,4 @@
-"""deploy/: the unit is one that systemd takes, and what the container file does makes a node that serves."""
+"""deploy/: systemd accepts the unit, and the steps of the container file result in a node that serves."""
 
 from __future__ import annotations
 

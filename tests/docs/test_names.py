@@ -48,7 +48,7 @@ def test_every_code_named_is_one() -> None:
     """A number of the contract's, wherever it stands alone; years and the like do not look so."""
     known = {int(code) for code in Code}
     number = re.compile(r"(?<![\w.,/:+-])(4[012]\d\d)(?![\w,/-])")
-    named = {(str(path), int(told)) for path in TEXTS for told in number.findall(read(path))}
+    named = {(str(path), int(number_of)) for path in TEXTS for number_of in number.findall(read(path))}
     assert len(named) > 10
     assert not {(path, number) for path, number in named if number not in known}
 

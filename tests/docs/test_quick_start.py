@@ -1,4 +1,4 @@
-"""The quick start as a reader makes it: its commands word for word (but for ports), and what it says that they print.
+"""The quick start as a reader follows it: its commands unchanged (except ports), and the output that it shows.
 
 By the checkout's own command always; by the wheel in a fresh environment as a long test.
 """

@@ -67,7 +67,7 @@ async def test_every_wire_is_tried_and_all_show_the_same_subject() -> None:
     async with asyncio.timeout(DEADLINE_S), testing.node({}) as node, AsyncExitStack() as stack:
         assert json.loads(await said(fit(publish, node)))["at"].endswith(".1")
         assert await said(fit(snapshot, node)) == '{"celsius":21}'
-        assert [told["content"] for told in json.loads(await said(fit(consume, node)))] == [{"celsius": 21}]
+        assert [each["content"] for each in json.loads(await said(fit(consume, node)))] == [{"celsius": 21}]
         events = await stack.enter_async_context(running(fit(stream, node)))
         await hear(events, "event: subscribed")
         assert '"snapshot":true' in await hear(events, '{"celsius":21}')

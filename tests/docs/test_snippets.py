@@ -70,9 +70,9 @@ async def test_the_authorizer_of_the_guide_lets_each_into_their_room(
     monkeypatch.syspath_prepend(str(tmp_path))
     scope: dict[str, object] = {}
     exec(compile(blocks[1], "docs/guides/authorizer.md", "exec"), scope)
-    told = scope["test_ada_may_write_in_her_room"]
+    snippet_test = scope["test_ada_may_write_in_her_room"]
     async with asyncio.timeout(30):
-        await told()  # type: ignore[operator]  # the guide's own test
+        await snippet_test()  # type: ignore[operator]  # the guide's own test
         access = {"mode": "custom", "authorizer": "rooms:Rooms"}
         async with testing.node({"access": access}) as node, Client(node.url, token="nobody's") as nobody:
             with pytest.raises(SessionClosed):

@@ -25,8 +25,8 @@ async def read_all(node: Place, subject: str) -> list[tuple[str, Any]]:
     async with aiohttp.ClientSession() as session:
         while True:
             async with session.get(f"http://{node.host}:{node.port}/v1/messages", params=query) as answer:
-                told = json.loads(await answer.text())
+                items = json.loads(await answer.text())
                 query = {"subject": subject, "after": answer.headers["Godwit-Position"], "limit": "1000"}
-            found += [(item["at"], item["content"]) for item in told if "message" in item]
-            if not told:
+            found += [(item["at"], item["content"]) for item in items if "message" in item]
+            if not items:
                 return found

@@ -1,7 +1,7 @@
-"""Who published what, and who received what: the proof is a comparison of the two.
+"""Compares what was published with what each subscriber received.
 
 A `Ledger` keeps every acknowledged publish by subject and sequence. A `Reader` follows one subscription and holds it to the
-contract as it goes: no hole, no repeat, every content the one that was acknowledged there, gaps only where one was told.
+contract: no message missing without a gap, no duplicate, and the content that was acknowledged at each position.
 """
 
 from __future__ import annotations
@@ -121,5 +121,7 @@ class Reader:
             received, acknowledged = self.received.get(subject, {}), self._ledger.contents[subject]
             wrong = {n: content for n, content in received.items() if acknowledged.get(n) != content}
             assert not wrong, f"{self.name}: {subject} has other contents than were acknowledged: {wrong}"
-            told = (self._lived[subject], self._missed[subject])
-            assert self._is_conflated or sum(told) == head, f"{self.name}: {subject} has {head}, was told of {told}"
+            counted = (self._lived[subject], self._missed[subject])
+            assert self._is_conflated or sum(counted) == head, (
+                f"{self.name}: {subject} has {head}, was told of {counted}"
+            )

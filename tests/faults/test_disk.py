@@ -1,5 +1,6 @@
-"""A node whose real disk fills up, or becomes read-only, under load: who needs the disk is refused, the rest goes on, an alarm is raised,
-nothing acknowledged is lost, and all is well again once there is room. Failed syncs and power cuts: engine/tests/node/journal.rs.
+"""A node whose real disk fills up, or becomes read-only, under load: publishes with `ack=disk` are refused, others continue, an alert is
+raised, no acknowledged message is lost, and the node recovers once there is space. Failed syncs and power cuts:
+engine/tests/node/journal.rs.
 """
 
 from __future__ import annotations
@@ -124,9 +125,9 @@ async def _fail_and_recover(
             while await _publish(client, places, Ack.DISK) or not has_failed():
                 pass
             # The shard refuses first; the control plane hears of it by a report of its own.
-            while not (told := (await _read_health(node)).get("journal", "")):
+            while not (condition := (await _read_health(node)).get("journal", "")):
                 pass
-            assert told.startswith("failing: ")  # of the stream whose rows found no room first
+            assert condition.startswith("failing: ")  # of the stream whose rows found no room first
             assert await _read_figure(node, "godwit_journal_failing") == 1
             for _ in range(20):
                 before = len(places)
@@ -170,8 +171,8 @@ async def _publish(client: Client, places: dict[str, int], ack: Ack) -> bool:
 async def _read_health(node: NodeProcess) -> dict[str, str]:
     async with aiohttp.ClientSession() as session, session.get(f"{node.admin_url}/health/ready") as answer:
         assert answer.status == 200, "it serves"
-        told: dict[str, str] = await answer.json()
-        return told
+        condition: dict[str, str] = await answer.json()
+        return condition
 
 
 async def _read_figure(node: NodeProcess, name: str) -> float:

@@ -58,15 +58,15 @@ async def test_leaving_node_tells_each_client_to_come_back_at_a_time_of_its_own(
         clients = [await stack.enter_async_context(raw_client(node.url)) for _ in range(20)]
         for client in clients:
             assert (await client.ask({"id": 1, "subscribe": "/a"}))["ok"] == "subscribed"
-        code, *told = await asyncio.gather(node.terminate(), *(_told(client) for client in clients))
+        code, *closes = await asyncio.gather(node.terminate(), *(_closes(client) for client in clients))
         assert code == 0
-        assert len({wish for wish, _ in told}) > 1, "everybody would come back at once"
-        for _, close in told:
+        assert len({wish for wish, _ in closes}) > 1, "everybody would come back at once"
+        for _, close in closes:
             assert close is not None and close[0] == 4200
             assert "reconnect_after_ms" in json.loads(close[1])
 
 
-async def _told(client: RawClient) -> tuple[int, tuple[int, str] | None]:
+async def _closes(client: RawClient) -> tuple[int, tuple[int, str] | None]:
     wishes = [read["reconnect_after_ms"] async for read in client.rest() if read.get("notice") == "draining"]
     assert len(wishes) == 1
     return wishes[0], client.close

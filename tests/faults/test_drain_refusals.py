@@ -65,9 +65,9 @@ async def test_an_mqtt_client_that_asked_is_told_when_to_come_back_and_is_served
                 peer.granted(("$godwit/notices", 0))
                 node.process.send_signal(signal.SIGTERM)
                 notice = peer.message()
-                told = json.loads(notice.payload)
+                notice_content = json.loads(notice.payload)
                 assert notice.topic == "$godwit/notices"
-                assert told["notice"] == "draining" and 0 <= told["reconnect_after_ms"] <= 60_000
+                assert notice_content["notice"] == "draining" and 0 <= notice_content["reconnect_after_ms"] <= 60_000
                 peer.send(packets.publish("a", b"1", 1, 5))
                 peer.expect(packets.packet(0x40, b"\0\5"))
                 other.quiet()

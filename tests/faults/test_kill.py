@@ -1,7 +1,7 @@
-"""A node with a data directory that is killed at random moments under load, and started again on what its journal kept.
+"""A node with a data directory that is killed at random moments under load, and started again with its journal.
 
-Nothing that was acknowledged from the disk is lost, nothing comes twice, no position is given twice, and a reader that comes back is
-sent exactly the rest or told what cannot be known.
+No message that was acknowledged from the disk is lost, none arrives twice, no position is used twice, and a reader that resumes
+receives exactly the rest, or a gap.
 """
 
 from __future__ import annotations

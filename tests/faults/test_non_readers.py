@@ -141,16 +141,16 @@ def _hears_of_its_gap(slow: NonReader, head: int) -> None:
     """It reads what had been sent, then exactly one gap, the snapshot after it, and stands at the head."""
     encoding, stand, gaps = JsonEncoding(), None, []
     while stand is None or stand < head:
-        for told in encoding.decode(slow.read()):
-            if isinstance(told, Gap):
-                assert told.position is not None and told.after is not None
-                assert told.after.sequence == stand
-                assert told.missed == told.position.sequence - told.after.sequence
-                gaps.append(told)
-                stand = told.position.sequence
-            elif isinstance(told, Message) and told.position is not None:
-                assert told.is_snapshot or told.position.sequence == (stand or 0) + 1
-                stand = told.position.sequence
+        for push in encoding.decode(slow.read()):
+            if isinstance(push, Gap):
+                assert push.position is not None and push.after is not None
+                assert push.after.sequence == stand
+                assert push.missed == push.position.sequence - push.after.sequence
+                gaps.append(push)
+                stand = push.position.sequence
+            elif isinstance(push, Message) and push.position is not None:
+                assert push.is_snapshot or push.position.sequence == (stand or 0) + 1
+                stand = push.position.sequence
     assert len(gaps) == 1
 
 
@@ -164,13 +164,13 @@ async def test_who_does_not_read_is_told_how_many_standard_messages_were_lost(dr
                 contents = ([number, "x" * 200] for number in range(begin, begin + BATCH))
                 await asyncio.gather(*(client.publish("/standard", each, guaranteed=False) for each in contents))
             while received + lost < count:
-                for told in encoding.decode(slow.read()):
-                    assert isinstance(told, Message | Dropped)
-                    if isinstance(told, Dropped):
-                        lost += told.count
+                for push in encoding.decode(slow.read()):
+                    assert isinstance(push, Message | Dropped)
+                    if isinstance(push, Dropped):
+                        lost += push.count
                     else:
-                        assert told.position is None
-                        assert told.json()[0] == received + lost, "what was lost must be told in its place"
+                        assert push.position is None
+                        assert push.json()[0] == received + lost, "what was lost must be told in its place"
                         received += 1
     assert lost > 0 and received > 0
     assert received + lost == count

@@ -216,9 +216,9 @@ class Scene:
             "set_token": lambda: self.clients[name].set_token(_token({"token_text": "token", **step})),
             "request": lambda: self.clients[name].request("/nobody", 1, timeout_ms=50),
         }
-        with pytest.raises(Exception) as told:
+        with pytest.raises(Exception) as raised:
             await calls[step["fails"]]()
-        assert type(told.value).__name__ in (step["error"] if isinstance(step["error"], list) else [step["error"]])
+        assert type(raised.value).__name__ in (step["error"] if isinstance(step["error"], list) else [step["error"]])
 
     async def _publish_json(self, step: dict[str, Any]) -> None:
         client = self.clients[step["of"]]

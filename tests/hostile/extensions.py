@@ -1,7 +1,7 @@
-"""Hostile extensions: each harm has a name, and any method of an authorizer or an audit can be made to do it.
+"""Hostile extensions: each kind of misbehaviour has a name, and any method of an authorizer or an audit can show it.
 
-A token names the harm for `connect` and `update_token`, the last segment of a selector for `subscribe` and `publish`. `KINDS` is what the
-table of matrix.py is made of.
+A token names the kind for `connect` and `update_token`, the last segment of a selector for `subscribe` and `publish`. matrix.py makes its
+table from `KINDS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the node answers to each kind of harm in each method of users' code: the second table of docs/security/hostile-inputs.md.
+"""The node's answer to each kind of misbehaviour in each method of users' code: the second table of docs/security/hostile-inputs.md.
 
 The tests read the expected answer of a cell here, so the guide shows what is tested. Invariant: every async method of the interfaces
 has a row, and every kind a column.

@@ -46,9 +46,9 @@ def _list_files() -> Iterator[Path]:
 
 
 def render_table() -> str:
-    """The guide's part between the two resume tokens, with them."""
+    """The guide's part between the two comments, including them."""
     tests = find_tests()
-    lines = [BEGIN, "", "| | what comes | what it gets | held by |", "|---|---|---|---|"]
+    lines = [BEGIN, "", "| | input | answer | tests |", "|---|---|---|---|"]
     for case in read_cases():
         number = case["number"]
         held = ", ".join(f"`{file}`" for file in tests.get(number, ()))

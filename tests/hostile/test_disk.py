@@ -1,5 +1,5 @@
-"""Case 68 on a whole node: its disk takes nothing more. What needs no disk goes on, what needs it is refused, everybody hears of it, and
-what was acknowledged from the disk is there after a kill."""
+"""Case 68 on a whole node: its disk is full. Publishes with `ack=disk` are refused, others continue, clients and operators are notified,
+and messages that were acknowledged from the disk are there after a kill."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_68_a_full_disk_refuses_what_needs_it_and_nothing_else(tmp_path: P
     async with asyncio.timeout(DEADLINE_S), journaling(tmp_path) as (node, publisher, _):
         async with Peer.open(node.host, node.port) as rest:
             await rest.say(request("GET", "/v1/messages?subject=/a&last=1000&limit=1000"))
-            contents = [told.get("content") for told in json.loads((await rest.answer())[1])]
+            contents = [lines_found.get("content") for lines_found in json.loads((await rest.answer())[1])]
         assert {1, number} <= set(contents), "acknowledged from the disk, and gone"
 
 
@@ -117,9 +117,9 @@ async def test_a_node_that_stops_while_its_disk_fails_says_what_is_not_on_it(tmp
         assert await node.terminate() == 0
         assert node.process.stderr
         lines = (await node.process.stderr.read()).decode().splitlines()
-    told = [line for line in map(json.loads, lines) if line["event"] == "journal_incomplete"]
-    assert [line["level"] for line in told] == ["error"]
-    assert told[0]["rows_lost"]["messages"] >= number - 1  # the refused has no row
+    lines_found = [line for line in map(json.loads, lines) if line["event"] == "journal_incomplete"]
+    assert [line["level"] for line in lines_found] == ["error"]
+    assert lines_found[0]["rows_lost"]["messages"] >= number - 1  # the refused has no row
 
 
 def _is_served(address: tuple[str, int]) -> None:

@@ -1,5 +1,5 @@
-"""Hostile users' code in every method, against a live node under load: the client it concerns is refused with a code that lets it try
-again, the node stays well, and nobody else notices. What each cell expects stands in matrix.py."""
+"""Hostile users' code in every method, against a live node under load: its client is refused with a code that permits a retry, the node
+stays ready, and other clients are not affected. matrix.py has the expected answers."""
 
 from __future__ import annotations
 

@@ -79,9 +79,9 @@ async def test_31_another_media_type_is_415_and_another_method_405_with_what_is_
         ("PUT", "/v1/snapshot?subject=/a", "DELETE"),
         ("PUT", "/v1/stream?subject=/a", "GET"),
     ):
-        told = await whole(node, request(method, path, "Connection: close", "Content-Length: 0"))
-        line = next(line for line in told.split("\r\n") if line.startswith("Allow: "))
-        assert told.startswith("HTTP/1.1 405 ") and allowed in line and method not in line
+        answered = await whole(node, request(method, path, "Connection: close", "Content-Length: 0"))
+        line = next(line for line in answered.split("\r\n") if line.startswith("Allow: "))
+        assert answered.startswith("HTTP/1.1 405 ") and allowed in line and method not in line
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -155,8 +155,8 @@ async def test_35_no_field_of_an_answer_is_forged(node: NodeProcess) -> None:
         (PRODUCE, (TEXT, "Origin: https://a.example%0d%0aSet-Cookie: a")),
         (PRODUCE, ("Content-Type: text/plain%0d%0aSet-Cookie: a",)),
     ):
-        told = await whole(node, request("POST", target, *fields, "Connection: close", body=b"x"))
-        assert "\r\nSet-Cookie" not in told.partition("\r\n\r\n")[0], told
+        answered = await whole(node, request("POST", target, *fields, "Connection: close", body=b"x"))
+        assert "\r\nSet-Cookie" not in answered.partition("\r\n\r\n")[0], answered
 
 
 async def test_36_a_foreign_page_is_given_nothing_and_nobody_both_a_star_and_credentials() -> None:
@@ -191,8 +191,8 @@ async def test_37_a_guessed_token_is_401_and_after_some_429_with_a_time_to_come_
                 await peer.say(request("POST", PRODUCE, TEXT, f"Authorization: Bearer {token}", body=b"x"))
                 return (await peer.head()).decode()
 
-        told = [(await shown(f"guess-{number}"))[9:12] for number in range(8)]
-        assert told == ["401"] * 5 + ["429"] * 3
+        answered = [(await shown(f"guess-{number}"))[9:12] for number in range(8)]
+        assert answered == ["401"] * 5 + ["429"] * 3
         assert "\r\nRetry-After: " in await shown("guess")
         while 4208 not in {row["code"] for row in node.node.refusals.list()}:
             await shown("guess")  # operators see who guesses: reports come in batches, a moment later
@@ -201,12 +201,12 @@ async def test_37_a_guessed_token_is_401_and_after_some_429_with_a_time_to_come_
 @pytest.mark.asyncio(loop_scope="module")
 async def test_38_a_key_again_is_the_same_answer_and_one_message(node: NodeProcess) -> None:
     key = "Idempotency-Key: 0123456789abcdef-0"
-    told = [
+    answered = [
         await whole(node, request("POST", "/v1/messages?subject=/keyed", TEXT, key, "Connection: close", body=b"x"))
         for _ in range(3)
     ]
-    bodies = {one.partition("\r\n\r\n")[2] for one in told}
-    assert len(bodies) == 1 and all(one.startswith("HTTP/1.1 201 ") for one in told)
+    bodies = {one.partition("\r\n\r\n")[2] for one in answered}
+    assert len(bodies) == 1 and all(one.startswith("HTTP/1.1 201 ") for one in answered)
     assert await status(node, request("POST", "/v1/messages?subject=/keyed", TEXT, key, body=b"other")) == 409
     array = request("POST", "/v1/messages", "Content-Type: application/json", key, body=b"[]")
     assert await status(node, array) == 400, "of several each has its own"

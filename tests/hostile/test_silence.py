@@ -1,4 +1,6 @@
-"""Cases 14, 15, 16 and 67 beyond WebSocket: who pings without end, never reads, drips or storms over HTTP and MQTT harms nobody."""
+"""Cases 14, 15, 16 and 67 over HTTP and MQTT: floods of pings, readers that never read, slow writers and reconnect storms affect no other
+client.
+"""
 
 from __future__ import annotations
 

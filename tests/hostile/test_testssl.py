@@ -1,4 +1,4 @@
-"""testssl.sh finds nothing vulnerable on any TLS listener, and nothing to dislike but what is named here (long)."""
+"""testssl.sh finds no vulnerability on any TLS listener, and no other finding than those listed here (long)."""
 
 from __future__ import annotations
 

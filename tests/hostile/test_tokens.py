@@ -1,4 +1,4 @@
-"""Cases 22, 40, 41 and 44 on every wire: a token that is none, or not for here, is refused in the words of the wire; so is no token."""
+"""Cases 22, 40, 41 and 44 on every protocol: an invalid, foreign or missing token is refused in the protocol's own form."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ Show = Callable[[testing.RunningNode, str | None], Awaitable[int]]
 """Shows a token, or none; returns the code it was refused with, 0 where it was not."""
 
 
-def sign(secret: str = SECRET, algorithm: str = "HS256", headers: dict[str, Any] | None = None, **told: Any) -> str:
-    claims = {"exp": int(time.time()) + 600, **GOOD, **told}
+def sign(
+    secret: str = SECRET, algorithm: str = "HS256", headers: dict[str, Any] | None = None, **overrides: Any
+) -> str:
+    claims = {"exp": int(time.time()) + 600, **GOOD, **overrides}
     return jwt.encode({name: value for name, value in claims.items() if value is not None}, secret, algorithm, headers)
 
 

@@ -160,8 +160,8 @@ async def test_23_after_a_tokens_end_nothing_more_is_delivered(tmp_path: Any) ->
 
     def token(lives_s: float, who: str) -> str:
         rights = {"allow": {"both": ["/a"]}}
-        told = {"iss": ISSUER, "sub": who, "exp": time.time() + lives_s, "permissions": rights}
-        return jwt.encode(told, SECRET, "HS256")
+        claims = {"iss": ISSUER, "sub": who, "exp": time.time() + lives_s, "permissions": rights}
+        return jwt.encode(claims, SECRET, "HS256")
 
     async with (
         testing.node(settings) as node,

@@ -1,5 +1,5 @@
-"""Raw requests of an adversary, beside those of `requests`: what parsers between a client and a node have been seen to read in two
-ways, or to refuse though the standard allows it. Rows are as there.
+"""More raw requests of an adversary: requests that proxies are known to parse in two ways, or to refuse though the standard allows them.
+The rows have the form of `requests`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Raw requests, each named by the clause that says what it gets: the table that `test_requests` sends as it stands.
+"""Raw requests, each named by the clause that defines its answer: `test_requests` sends this table unchanged.
 
 A row is (clause and case, bytes, statuses that are right). A request that is refused because it could be read in two ways must
 also end the connection: those rows are in CLOSING, of which only 404 and 405 may leave it open.

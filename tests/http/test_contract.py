@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the node serves, and that the node does what it says, as schemathesis finds it out by itself."""
+"""The OpenAPI document: the node serves it, and schemathesis finds no answer that contradicts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hostile requests get from a real node, by the numbers of the list: 30 to 39 over HTTP; 3, 11, 12, 18, 19 of WebSocket."""
+"""The answers of a real node to hostile requests, by the numbers of the list: 30 to 39 over HTTP; 3, 11, 12, 18, 19 of WebSocket."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Who may do what over HTTP: tokens in fields and addresses, an authorizer that is asked, its lateness, expiry and revocation on a
-stream of events that is under way."""
+"""Permissions over HTTP: tokens in headers and addresses, an authorizer and its timeouts, expiry and revocation on an open event stream."""
 
 from __future__ import annotations
 
@@ -107,10 +106,10 @@ async def test_an_authorizer_that_is_late_is_a_503_and_the_next_request_is_asked
 
 async def test_a_stream_is_warned_and_ends_with_its_token(node: testing.RunningNode) -> None:
     async with asking(node, "/v1/stream?subject=/news/sport&subject=/a", "short") as answer:
-        told = [event async for event in events_of(answer)]
-    assert [value["notice"] for kind, value in told if kind == "notice"] == ["token_expiring"]
-    assert told[-1][0] == "closed" and told[-1][1]["closed"] == 4003
-    assert "new token and the id of the last event" in told[-1][1]["reason"]
+        received = [event async for event in events_of(answer)]
+    assert [value["notice"] for kind, value in received if kind == "notice"] == ["token_expiring"]
+    assert received[-1][0] == "closed" and received[-1][1]["closed"] == 4003
+    assert "new token and the id of the last event" in received[-1][1]["reason"]
 
 
 async def test_a_revocation_ends_streams_and_waiting_requests_alike(node: testing.RunningNode) -> None:

@@ -1,4 +1,6 @@
-"""Case 67: more connections than the node, or its process, may have. Who was there is served on, refusals count, nothing spins."""
+"""Case 67: more connections than the node, or its process, may have. Existing clients are still served, refusals are counted, and no loop
+spins.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, on a real node: tokens, a custom authorizer that answers, fails or is late, questions that come up later."""
+"""Permissions on a real node: tokens, a custom authorizer that answers, fails or times out, and questions after the connect."""
 
 import asyncio
 import json
@@ -68,8 +68,8 @@ async def test_rules_are_judged_by_the_engine_and_a_pattern_is_granted_whole(nod
 async def test_what_a_rule_asks_about_is_asked_once_a_selector(node: testing.RunningNode) -> None:
     async with connected(node, "ann") as client:
         for number in range(2, 12):
-            told = await client.ask({"id": number, "publish": f"/orders/{number % 2}", "content": 1})
-            assert told.get("ok") == "published" if number % 2 else told["name"] == "PublishForbidden"
+            received = await client.ask({"id": number, "publish": f"/orders/{number % 2}", "content": 1})
+            assert received.get("ok") == "published" if number % 2 else received["name"] == "PublishForbidden"
     assert sorted(question.selector for question in DESK.asked) == ["/orders/0", "/orders/1"]
     assert {question.identity for question in DESK.asked} == {"ann"}
 
@@ -80,9 +80,9 @@ async def test_commands_behind_a_question_wait_and_keep_their_order(node: testin
         commands += [{"id": n, "publish": "/orders/1", "content": n} for n in range(2, 50)]
         for command in commands:
             await client.send(command)
-        told = [await client.receive() or {} for _ in commands]
-    assert [one["id"] for one in told] == list(range(1, 50))
-    positions = [one["at"].split(".")[1] for one in told[1:]]
+        received = [await client.receive() or {} for _ in commands]
+    assert [one["id"] for one in received] == list(range(1, 50))
+    positions = [one["at"].split(".")[1] for one in received[1:]]
     assert positions == [str(number) for number in range(1, 49)]
 
 
@@ -108,8 +108,8 @@ async def test_without_a_token_the_authorizer_is_asked_too(node: testing.Running
 async def test_a_token_that_is_not_renewed_ends_the_connection(node: testing.RunningNode) -> None:
     async with raw_client(f"ws://{node.client}") as client:
         assert (await client.ask({"id": 1, "connect": {"token": "short"}}))["ok"] == "connected"
-        told = [one async for one in client.rest()]
-        assert any(one.get("notice") == "token_expiring" for one in told)
+        received = [one async for one in client.rest()]
+        assert any(one.get("notice") == "token_expiring" for one in received)
         assert client.close is not None and client.close[0] == 4003
 
 
@@ -120,8 +120,8 @@ async def test_a_renewed_token_replaces_the_rights_and_ends_what_is_no_longer_al
         assert (await client.ask({"id": 1, "connect": {"token": "short"}}))["ok"] == "connected"
         assert (await client.ask({"id": 2, "subscribe": "/news/secret"}))["ok"] == "subscribed"
         assert (await client.ask({"id": 3, "connect": {"token": "ann"}}))["ok"] == "connected"
-        told = await client.receive()
-        assert told is not None and (told["ended"], told["name"]) == ("/news/secret", "SubscribeForbidden")
+        received = await client.receive()
+        assert received is not None and (received["ended"], received["name"]) == ("/news/secret", "SubscribeForbidden")
         assert (await client.ask({"id": 4, "ping": True}))["ok"] == "pong"
 
 

@@ -1,4 +1,4 @@
-"""The admin port beside very many subjects: metrics of the same length, lists that are a page long, answers while it lists."""
+"""The admin port of a node with very many subjects: metrics of the same length, lists of one page, and answers while it lists."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,8 +45,8 @@ async def test_subjects_are_never_labels_and_are_listed_page_by_page(http: aioht
         empty = await scrape(http, node)
         await fill(node, count)
         full = await scrape(http, node)
-        [told] = [line for line in full.splitlines() if line.startswith("godwit_subjects ")]
-        assert float(told.split()[1]) == count
+        [metric] = [line for line in full.splitlines() if line.startswith("godwit_subjects ")]
+        assert float(metric.split()[1]) == count
         assert len(full.splitlines()) == len(empty.splitlines()) and "/many/" not in full
         for query, rows in PAGES.items():
             async with http.get(f"{node.admin_url}/v1/subjects{query}") as answer:

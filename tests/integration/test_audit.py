@@ -1,4 +1,6 @@
-"""An audit of a real node: with `hold` a slow one loses nothing and publishers wait; with `drop` it loses the oldest and nobody waits."""
+"""An audit of a real node: with `block` a slow one loses nothing and publishers wait; with `drop` it loses the oldest events and no
+publisher waits.
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a client leaves at a real node when its subscriptions and watches are closed: nothing. Counted at the node."""
+"""A client whose subscriptions and watches are closed leaves nothing at a real node. Counted at the node."""
 
 from __future__ import annotations
 

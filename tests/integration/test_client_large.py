@@ -26,9 +26,9 @@ async def test_publish_too_large_for_the_node_is_refused_alone(encoding: Encodin
     ):
         await client.publish("/a", 1)
         small = [asyncio.create_task(client.publish("/small", number)) for number in range(20)]
-        with pytest.raises(CommandRefused) as told:
+        with pytest.raises(CommandRefused) as raised:
             await client.publish("/large", b"x" * (megabytes << 20))
-        assert told.value.code == Code.MESSAGE_TOO_BIG and "/large" in str(told.value)
+        assert raised.value.code == Code.MESSAGE_TOO_BIG and "/large" in str(raised.value)
         assert all(each.position for each in await asyncio.gather(*small))
         assert (await client.publish("/a", 2)).position is not None
 
@@ -38,9 +38,9 @@ async def test_refusal_names_the_publish_that_is_larger_as_sent() -> None:
     async with asyncio.timeout(60), testing.node() as node, Client(node.url, settings=LARGE) as client:
         await client.connected()
         text = asyncio.create_task(client.publish("/text", "x" * 1_000_000))
-        with pytest.raises(CommandRefused) as told:
+        with pytest.raises(CommandRefused) as raised:
             await client.publish("/bytes", b"x" * 900_000)
-        assert "/bytes, 1200" in str(told.value) and "as sent" in str(told.value)
+        assert "/bytes, 1200" in str(raised.value) and "as sent" in str(raised.value)
         assert (await text).position is not None
 
 

@@ -1,4 +1,4 @@
-"""What a client says while it has no server: the first failure in a line of every program, the rest as detail."""
+"""The log of a client without a server: the first failure as a warning of every program, the others as debug messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One subscription that nobody reads silences nothing else of its client, and loses nothing."""
+"""A subscription that is not read does not stop the others of its client, and loses nothing."""
 
 from __future__ import annotations
 

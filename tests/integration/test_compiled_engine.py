@@ -1,4 +1,4 @@
-"""The compiled engine's own face, through its one door: what it refuses, and that its stub tells the truth about it."""
+"""The interface of the compiled engine: what it refuses, and that its stub is correct."""
 
 import select
 import socket
@@ -29,8 +29,12 @@ def test_the_stub_tells_the_truth() -> None:
 
 def test_settings_that_do_not_fit_are_a_sentence() -> None:
     kind = type(build_engine().compiled)
-    for settings, told in [("{", "EOF"), ('{"shard": 1}', "unknown field `shard`"), ('{"driver": "epoll"}', "driver")]:
-        with pytest.raises(ValueError, match=told):
+    for settings, reason in [
+        ("{", "EOF"),
+        ('{"shard": 1}', "unknown field `shard`"),
+        ('{"driver": "epoll"}', "driver"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
             kind(settings)
 
 

@@ -1,4 +1,4 @@
-"""What a hostile peer gets from a real node: its code, and nothing that anybody else would notice."""
+"""A hostile peer gets its code from a real node, and other clients are not affected."""
 
 from __future__ import annotations
 

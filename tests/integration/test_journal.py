@@ -1,4 +1,4 @@
-"""A node with a data directory, stopped and started again: what it keeps, what clients are told, and what operators see."""
+"""A node with a data directory, stopped and started again: what it keeps, what clients receive, and what operators see."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ async def test_an_open_segment_with_room_ahead_is_read_as_it_is_and_its_room_is_
         async with running_node(settings) as node, aiohttp.ClientSession() as session:
             query = {"subject": "/a/b", "last": "1"}
             async with session.get(f"http://{node.host}:{node.port}/v1/messages", params=query) as answer:
-                told = [item for item in await answer.json() if "message" in item]
-            assert told[0]["content"] == {"n": published}
+                pushes = [item for item in await answer.json() if "message" in item]
+            assert pushes[0]["content"] == {"n": published}
             assert await node.terminate() == 0
 
 

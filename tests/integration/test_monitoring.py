@@ -1,4 +1,4 @@
-"""A real node's figures: exact, in every form that is promised, pushed to whom may hear them, and kept over a restart."""
+"""A real node's metrics: exact, in every documented form, published to permitted subscribers, and kept over a restart."""
 
 import asyncio
 import json
@@ -84,9 +84,9 @@ async def live(node: testing.RunningNode) -> None:
 async def next_message(client: RawClient) -> dict[str, Any]:
     """What comes is counted once it was sent, which may be after the answer."""
     async with asyncio.timeout(DEADLINE_S):
-        while (told := await client.receive()) is not None:
-            if "message" in told:
-                return told
+        while (received := await client.receive()) is not None:
+            if "message" in received:
+                return received
     raise AssertionError("the connection ended")
 
 
@@ -109,7 +109,7 @@ async def wait_for(node: testing.RunningNode, name: str, value: float) -> dict[s
 
 
 async def test_every_metric_that_is_shown_is_in_the_reference(node: testing.RunningNode) -> None:
-    told = {name for name, *_ in list_metrics()}
+    received = {name for name, *_ in list_metrics()}
     shown = {
         sample.name
         for family in text_string_to_metric_families(await get(node, "/metrics"))
@@ -117,7 +117,7 @@ async def test_every_metric_that_is_shown_is_in_the_reference(node: testing.Runn
         if sample.name.startswith("godwit_")
     }
     assert len(shown) > 40
-    assert sorted(shown - told) == []
+    assert sorted(shown - received) == []
 
 
 async def test_metrics_count_what_happened(node: testing.RunningNode) -> None:

@@ -103,8 +103,8 @@ async def test_what_http_is_refused_is_told_once() -> None:
             assert [row.get("error", 0) for row in await answer.json()] == [0, 4101, 4103]
         await wait_for_refusal(node, "4103", "CommandUnknown")
         async with http.get(f"{node.admin_url}/v1/refusals") as answer:
-            told = [row["code"] for row in (await answer.json())["rows"]]
-        assert sorted(told) == [4101, 4101, 4103, 4162]
+            codes = [row["code"] for row in (await answer.json())["rows"]]
+        assert sorted(codes) == [4101, 4101, 4103, 4162]
 
 
 async def log_in(node: testing.RunningNode, wire: str) -> None:

@@ -1,4 +1,4 @@
-"""TLS on the client port and the admin port, on both drivers: real handshakes, names, versions, reloads, and what is no TLS."""
+"""TLS on the client port and the admin port, on both drivers: real handshakes, names, versions, reloads, and connections without TLS."""
 
 import asyncio
 import contextlib
@@ -64,9 +64,9 @@ async def shake(node: testing.RunningNode, made: ssl.SSLContext, name: str = "lo
     assert node.client_tls is not None
     _, writer = await asyncio.open_connection("127.0.0.1", node.client_tls.port, ssl=made, server_hostname=name)
     encoding = writer.get_extra_info("ssl_object")
-    told = (encoding.getpeercert()["subject"][0][0][1], encoding.version())
+    session = (encoding.getpeercert()["subject"][0][0][1], encoding.version())
     writer.close()
-    return told
+    return session
 
 
 @pytest.mark.parametrize("encoding", ["json", "binary"])

@@ -1,4 +1,4 @@
-"""Signed tokens on a real node, over both wires: what one grants, how it ends, is renewed and revoked, and what is no token."""
+"""Signed tokens on a real node, in both encodings: their permissions, expiry, renewal and revocation, and invalid ones."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -24,8 +24,8 @@ PERMISSIONS = {"allow": {"subscribe": ["/news/**"], "both": ["/rooms/ann/*"]}, "
 
 
 def make_token(key: Any = KEY, *, lives_s: float = 600, **claims: Any) -> str:
-    told = {"iss": ISSUER, "sub": "ann", "exp": time.time() + lives_s, "permissions": PERMISSIONS, **claims}
-    return jwt.encode({name: value for name, value in told.items() if value is not None}, key, "ES256")
+    received = {"iss": ISSUER, "sub": "ann", "exp": time.time() + lives_s, "permissions": PERMISSIONS, **claims}
+    return jwt.encode({name: value for name, value in received.items() if value is not None}, key, "ES256")
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ async def test_a_token_grants_what_it_says_on_both_encodings(node: testing.Runni
 async def test_a_wildcard_that_overlaps_a_deny_is_refused_whole(node: testing.RunningNode) -> None:
     async with connected(node, make_token()) as client:
         for selector in ("/news/**", "/news/*", "/**", "/news/internal/x", "/*/internal/**", "/rooms/**"):
-            told = await client.ask({"id": 2, "subscribe": selector})
-            assert told.get("name") == "SubscribeForbidden" or selector == "/news/*", selector
+            received = await client.ask({"id": 2, "subscribe": selector})
+            assert received.get("name") == "SubscribeForbidden" or selector == "/news/*", selector
         assert (await client.ask({"id": 3, "subscribe": "/news/sport/*"}))["ok"] == "subscribed"
         assert (await client.ask({"id": 4, "publish": "/news/internal/x", "content": 1}))["name"] == "PublishForbidden"
 
@@ -80,8 +80,8 @@ async def test_a_wildcard_that_overlaps_a_deny_is_refused_whole(node: testing.Ru
 async def close_code(node: testing.RunningNode, token: str) -> int:
     async with raw_client(f"ws://{node.client}") as client:
         await client.send({"id": 1, "connect": {"token": token}})
-        async for told in client.rest():
-            assert told.get("ok") is None, told
+        async for received in client.rest():
+            assert received.get("ok") is None, received
         assert client.close is not None
         return client.close[0]
 
@@ -128,11 +128,14 @@ async def test_a_token_is_renewed_or_ends_with_a_warning(node: testing.RunningNo
         assert (await client.ask({"id": 2, "subscribe": "/news/sport"}))["ok"] == "subscribed"
         narrow = {"allow": {"subscribe": ["/rooms/**"]}}
         assert (await client.ask({"id": 3, "connect": {"token": make_token(permissions=narrow)}}))["ok"] == "connected"
-        told = await client.receive()
-        assert told is not None and (told.get("ended"), told.get("name")) == ("/news/sport", "SubscribeForbidden")
+        received = await client.receive()
+        assert received is not None and (received.get("ended"), received.get("name")) == (
+            "/news/sport",
+            "SubscribeForbidden",
+        )
     async with connected(node, make_token(lives_s=1.5)) as client:
-        told = [one async for one in client.rest()]
-        assert [one["notice"] for one in told if "notice" in one] == ["token_expiring"]
+        received = [one async for one in client.rest()]
+        assert [one["notice"] for one in received if "notice" in one] == ["token_expiring"]
         assert client.close is not None and client.close[0] == 4003
     async with connected(node, make_token()) as client:
         await client.send({"id": 2, "connect": {"token": make_token(STRANGER)}})
@@ -185,9 +188,9 @@ async def test_a_purge_takes_back_messages_and_snapshot_also_from_the_windows(no
     async with connected(node, make_token()) as late:
         await late.send({"id": 2, "subscribe": "/rooms/ann/1", "last": 10})
         seen = []
-        while (told := await late.receive()) is not None and ("message" not in told or "removed" in told):
-            seen.append(told)
-        assert told is not None and "secret" not in str(seen) and told["content"] == {"fresh": 1}
+        while (received := await late.receive()) is not None and ("message" not in received or "removed" in received):
+            seen.append(received)
+        assert received is not None and "secret" not in str(seen) and received["content"] == {"fresh": 1}
 
 
 async def test_a_stranger_is_told_before_anything_else_happens(node: testing.RunningNode) -> None:

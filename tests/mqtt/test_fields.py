@@ -1,4 +1,4 @@
-"""Fields are user properties on MQTT 5 and fields on every other protocol; folding what comes gives the same state on each of them."""
+"""Fields are user properties on MQTT 5 and fields on every other protocol; merging the messages gives the same state on each of them."""
 
 from __future__ import annotations
 

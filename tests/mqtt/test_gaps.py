@@ -1,4 +1,4 @@
-"""Gaps at QoS 0, told on `$godwit/gaps` to who asks (protocol.md, 16.11)."""
+"""Gaps on `$godwit/gaps`, at QoS 0, for clients that subscribe to it (protocol.md, 16.11)."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_15_a_slow_client_is_told_exactly_what_it_missed(node: Served, version: 
         while last < count - 1:
             message = peer.message()
             if message.topic == "$godwit/gaps":
-                told = json.loads(message.payload)
-                assert told["gap"] == f"/gap/{place}/a" and told["reason"] == "overrun"
-                missed += told["missed"]
+                reported = json.loads(message.payload)
+                assert reported["gap"] == f"/gap/{place}/a" and reported["reason"] == "overrun"
+                missed += reported["missed"]
             else:
                 last = int.from_bytes(message.payload[:4])
                 numbers.append(last)
@@ -76,14 +76,14 @@ def test_what_the_node_tells_is_granted_at_the_qos_that_it_comes_at(node: Served
         asked = (("$godwit/gaps", qos), ("$godwit/notices", qos), (f"granted/{place}", 0))
         assert peer.granted(*asked) == b"\0\0\0"
         count = fall_behind(node, peer, f"granted/{place}")
-        told, last = [], -1
+        reported, last = [], -1
         while last < count - 1:
             message = peer.message()
             if message.topic == "$godwit/gaps":
-                told.append(message)
+                reported.append(message)
             else:
                 last = int.from_bytes(message.payload[:4])
-        assert told and {(message.qos, message.packet_id, message.dup) for message in told} == {(0, 0, False)}
+        assert reported and {(message.qos, message.packet_id, message.dup) for message in reported} == {(0, 0, False)}
 
 
 def test_nobody_publishes_there_and_the_wish_is_kept_with_the_session(node: Served) -> None:

@@ -1,4 +1,4 @@
-"""The device of docs/guides/mqtt.md is run as it stands, and its shell commands where their tools are here."""
+"""The device of docs/guides/mqtt.md runs unchanged, and so do its shell commands if their tools are installed."""
 
 from __future__ import annotations
 

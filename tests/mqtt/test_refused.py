@@ -1,4 +1,4 @@
-"""What cannot be kept is never acknowledged and dropped, and every refusal is a log line that names the client."""
+"""A message that cannot be kept is not acknowledged, and every refusal is a log line that names the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Persistent sessions come back from the journal's notes: a client of a node that was killed finds its session, and what it missed."""
+"""Persistent sessions are restored from the journal's notes: after a kill a client finds its session, and the messages it missed."""
 
 from __future__ import annotations
 

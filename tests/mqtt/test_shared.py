@@ -1,4 +1,4 @@
-"""Shared subscriptions over all shards: each member gets its share, and who can take no more leaves it to the others."""
+"""Shared subscriptions over all shards: each member gets its share, and the others get the share of a member that is full."""
 
 from __future__ import annotations
 

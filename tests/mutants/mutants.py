@@ -1,5 +1,5 @@
 """The brokers that test `godwit verify` itself: honest brokers, nodes that break one guarantee each, and another broker that
-drops in silence what a stalled reader has not taken.
+silently drops messages of a stalled reader.
 """
 
 from __future__ import annotations

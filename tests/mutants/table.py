@@ -1,6 +1,6 @@
-"""`make mutants`: each broken server under verify, several seeds each, as a table. Exit code 1 when one was not judged rightly.
+"""`make mutants`: each broken server under verify, several seeds each, as a table. Exit code 1 if one was not judged correctly.
 
-Owns what is shown and kept: one row for each server. `--keep` puts the table into the guide, between its two comments. A run that does not
+Owns the table: one row for each server. `--keep` puts the table into the guide, between its two comments. A run that does not
 come to its end in RUN_S_MAX is a failure too, so that the whole is bounded.
 """
 

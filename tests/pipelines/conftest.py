@@ -1,7 +1,7 @@
-"""What the tests of the pipelines share: one Spark session for all of them, and a lake of its own for each.
+"""Fixtures of the pipelines' tests: one Spark session for all of them, and a separate lake for each.
 
-The session starts fast rather than runs fast; a Java class archive is used where `make` has one (.make/spark.jsa), and made at the
-end of a run where there is none, except under CI, which starts one session only.
+The session is tuned for a fast start. It uses the Java class archive of `make` (.make/spark.jsa). If the archive is missing, the end of a
+run writes it, except under CI, which starts one session only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command, as far as it goes without Spark: mistakes are told in a sentence, with their exit code, at once."""
+"""The command without Spark: mistakes are reported at once, in one sentence, with their exit code."""
 
 from __future__ import annotations
 

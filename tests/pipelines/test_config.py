@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is said of those that cannot be."""
+"""Settings: their sources, and the errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables without Spark: commits that are made once, rows that are gone for good, and a table told as it grows."""
+"""Tables without Spark: commits that are made once, rows that are deleted permanently, and a table that is read while it grows."""
 
 from __future__ import annotations
 
@@ -196,23 +196,23 @@ def tell(reader: TailReader, place: dict[str, Any], limit: ReadLimit) -> tuple[d
 def test_a_table_is_told_as_it_stands_and_then_as_it_grows(tmp_path: Path) -> None:
     options = {"path": str(tmp_path / "table")}
     reader = TailReader(options, TABLE.schema)
-    place, told = tell(reader, reader.initialOffset(), ReadAllAvailable())
-    assert told == []  # nothing is there yet
+    place, progress = tell(reader, reader.initialOffset(), ReadAllAvailable())
+    assert progress == []  # nothing is there yet
     path = tmp_path / "table"
     write(path, range(10))
-    place, told = tell(reader, place, ReadAllAvailable())
-    assert told == list(range(10))
+    place, progress = tell(reader, place, ReadAllAvailable())
+    assert progress == list(range(10))
     for batch in (1, 2, 3):
         write(path, range(batch * 10, batch * 10 + 10), batch=batch)
-    place, told = tell(reader, place, ReadMaxRows(20))
-    assert told == list(range(10, 30))
+    place, progress = tell(reader, place, ReadMaxRows(20))
+    assert progress == list(range(10, 30))
     DeltaTable(str(path)).optimize.compact()
-    place, told = tell(reader, place, ReadAllAvailable())
-    assert told == list(range(30, 40))
+    place, progress = tell(reader, place, ReadAllAvailable())
+    assert progress == list(range(30, 40))
     erase_rows(str(path), replace(TABLE, persons=("subject",)), "/rooms/3")
     write(path, range(40, 50), batch=4)
-    place, told = tell(reader, place, ReadAllAvailable())
-    assert told == list(range(40, 50))
+    place, progress = tell(reader, place, ReadAllAvailable())
+    assert progress == list(range(40, 50))
 
 
 def hour(number: int, node: str = "a") -> dict[str, Any]:
@@ -230,14 +230,14 @@ def test_the_oldest_rows_come_first_and_none_behind_much_newer_ones(tmp_path: Pa
     write_long(tmp_path, 8, 11)
     for batch, number in enumerate((9, 12, 13)):
         write(tmp_path, range(number, number + 1), batch=batch + 8, **hour(number))
-    place, told = (reader.initialOffset() if is_snapshot else begun), list[list[int]]()
-    while not told or told[-1]:
+    place, progress = (reader.initialOffset() if is_snapshot else begun), list[list[int]]()
+    while not progress or progress[-1]:
         place, found = tell(TailReader(reader.options, TABLE.schema), place, ReadMaxRows(2))
-        told.append(found)
+        progress.append(found)
     if is_snapshot:
-        assert told == [[0, 1], [2, 3], [4, 5], [6, 8, 9, 10, 11], [12, 13], []]
+        assert progress == [[0, 1], [2, 3], [4, 5], [6, 8, 9, 10, 11], [12, 13], []]
     else:
-        assert told == [[0, 1, 2, 3, 4], [5], [6, 8, 9, 10, 11], [12, 13], []]
+        assert progress == [[0, 1, 2, 3, 4], [5], [6, 8, 9, 10, 11], [12, 13], []]
 
 
 def write_long(path: Path, first: int, last: int) -> None:
@@ -255,13 +255,13 @@ def test_a_checkpoint_from_before_goes_on_in_its_order(tmp_path: Path) -> None:
         write(tmp_path, range(number, number + 1), batch=batch, **hour(number))
     by_name = [tell_hour(file.begins_us) for file in snapshot_files(str(tmp_path), 3)]
     reader = TailReader({"path": str(tmp_path)}, TABLE.schema)
-    place, told = tell(reader, {"version": 3, "files": 1, "snapshot": True}, ReadAllAvailable())
+    place, progress = tell(reader, {"version": 3, "files": 1, "snapshot": True}, ReadAllAvailable())
     table = {"table": DeltaTable(tmp_path).metadata().id}
-    assert told == sorted(by_name[1:]) and place.pop("digest")
+    assert progress == sorted(by_name[1:]) and place.pop("digest")
     assert place == {"version": 3, "files": 3, "snapshot": True, **table}
     write(tmp_path, range(4, 5), batch=3, **hour(4))
-    place, told = tell(reader, place, ReadAllAvailable())
-    assert told == [4] and place.pop("digest")
+    place, progress = tell(reader, place, ReadAllAvailable())
+    assert progress == [4] and place.pop("digest")
     assert place == {"version": 4, "files": 1, "snapshot": False, "by_time": True, **table}
 
 
@@ -280,8 +280,8 @@ def test_who_comes_late_begins_with_the_snapshot_even_when_the_log_is_gone(tmp_p
     begun = reader.initialOffset()
     for commit in sorted((tmp_path / "_delta_log").glob("*.json"))[:-1]:
         commit.unlink()
-    place, told = tell(reader, begun, ReadAllAvailable())
-    assert told == list(range(40))
+    place, progress = tell(reader, begun, ReadAllAvailable())
+    assert progress == list(range(40))
     with pytest.raises(TableMissing, match="version 1 "):
         tell(reader, {"version": 1, "files": 0, "snapshot": False}, ReadAllAvailable())
     assert tell(reader, place, ReadAllAvailable()) == (place, [])

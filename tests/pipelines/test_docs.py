@@ -1,4 +1,4 @@
-"""What the texts tell a reader to type: every command is one that the command takes, and those that end by themselves are run."""
+"""The commands in the docs: each is accepted by the command line, and those that end by themselves are run."""
 
 from __future__ import annotations
 
@@ -51,15 +51,17 @@ def test_commands_are_found_and_each_of_the_command_is_shown() -> None:
 def test_a_page_says_of_every_job_what_it_does_when_what_it_reads_was_replaced() -> None:
     page = (ROOT / "docs/pipelines/replaced.md").read_text("utf-8")
     head, _, *rows = [line[1:-1].split("|") for line in page.splitlines() if line.startswith("|")]
-    told = {name: row for row in rows for name in re.findall(r"`([a-z]+)`", row[0])}
-    assert set(told) == set(JOBS) and {len(row) for row in rows} == {len(head)}
+    described = {name: row for row in rows for name in re.findall(r"`([a-z]+)`", row[0])}
+    assert set(described) == set(JOBS) and {len(row) for row in rows} == {len(head)}
     for name, job in JOBS.items():
         if job.parts:
-            assert re.findall(r"`([a-z]+)`", told[name][1]) == list(job.parts)
+            assert re.findall(r"`([a-z]+)`", described[name][1]) == list(job.parts)
             continue
-        assert all(cell.strip() for cell in told[name])
-        assert ("no journal" in told[name][1]) == (not any(each.startswith("journal.") for each in job.reads)), name
-        assert ("keeps none" in told[name][2]) == (not job.queries and name != "reconcile"), name
+        assert all(cell.strip() for cell in described[name])
+        assert ("no journal" in described[name][1]) == (not any(each.startswith("journal.") for each in job.reads)), (
+            name
+        )
+        assert ("keeps none" in described[name][2]) == (not job.queries and name != "reconcile"), name
 
 
 def test_every_entry_of_the_runbook_that_a_message_names_is_a_heading_of_it() -> None:

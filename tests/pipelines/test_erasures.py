@@ -1,4 +1,4 @@
-"""Who was erased stays erased: rows that were taken out are not missing, do not land again, and hide no row that is missing."""
+"""Erased identities stay erased: their rows are not reported missing, do not land again, and do not hide rows that are missing."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_erased_rows_are_not_missing_and_a_missing_one_between_them_is_named(
     found = run_job("reconcile")
     assert found.found == 1 and "messages of a: 24 to 24 MISSING from bronze.messages" in found.text
     assert "10 rows ERASED" in found.text and "messages of a: 40 to 44 not landed yet" in found.text
-    told = lake.read("ops.landing").where("kind = 'erased' AND first = 21 AND next = 40 AND rows = 10")
-    assert told.count() == 2
+    findings = lake.read("ops.landing").where("kind = 'erased' AND first = 21 AND next = 40 AND rows = 10")
+    assert findings.count() == 2
     person = hashlib.sha256(b"mallory").hexdigest()
     assert lake.read("ops.erased").where(f"person = '{person}'").count() == len(MALLORY)
     assert not any(b"mallory" in path.read_bytes() for path in Path(lake.path("ops.erased")).rglob("*.*"))

@@ -1,4 +1,4 @@
-"""What a job ends with becomes a sentence with its exit code: Kafka's client, a refused file, no master, no Java. Texts are as Spark
+"""A job's error becomes one sentence with an exit code: Kafka's client, a refused file, no master, no Java. Texts are as Spark
 gives them.
 """
 
@@ -240,8 +240,8 @@ def test_a_shuffle_has_a_partition_for_each_core(master: str, partitions: int) -
 def test_a_short_session_has_room_for_as_much_compiled_code_as_any() -> None:
     def code_bytes(*flags: str) -> int:
         words = [find_java(), *flags, "-XX:+PrintFlagsFinal", "-version"]
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        return int(next(line for line in told.splitlines() if " ReservedCodeCacheSize " in line).split()[3])
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return int(next(line for line in output.splitlines() if " ReservedCodeCacheSize " in line).split()[3])
 
     assert code_bytes(*java_flags("", "once")) >= code_bytes()
 

@@ -153,8 +153,8 @@ def test_a_cluster_that_is_asked_to_stop_leaves_nothing_behind(number: int, tmp_
 
 def list_below(process: int) -> list[int]:
     """The children of a process."""
-    told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=True)
-    return [int(child) for child in told.stdout.split()]
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=True)
+    return [int(child) for child in listed.stdout.split()]
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""`land` and what keeps its tables right: they equal the journals, and `reconcile` says so or names what is missing."""
+"""`land` and what keeps its tables right: they equal the journals, and `reconcile` confirms it or names what is missing."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ def test_rows_land_as_ranges_day_by_day_after_those_of_a_checkpoint_that_knew_no
     )
     assert landed(lake) == {"a": (30, 30)}
     writer.write([message(30 + number, time=time) for number, time in enumerate(days)])
-    told = run_land(lake)
-    assert [rows_taken(each) for each in told if rows_taken(each)] == [3] and landed(lake) == {"a": (33, 33)}
+    output = run_land(lake)
+    assert [rows_taken(each) for each in output if rows_taken(each)] == [3] and landed(lake) == {"a": (33, 33)}
     assert [rows_taken(each) for each in run_land(lake) if rows_taken(each)] == [] and landed(lake) == {"a": (33, 33)}
     rows = lake.read("bronze.messages").where("journal_offset >= 30").orderBy("journal_offset").collect()
     assert [row["date"] for row in rows] == [day.date() for day in days] and wrong_rows(lake) == 0
@@ -198,28 +198,28 @@ def test_maintain_compacts_erases_and_leaves_nothing_behind(tmp_path: Path, lake
         lake.stream("bronze.messages").writeStream.format("noop").option("checkpointLocation", str(tmp_path / "place"))
     )
 
-    def told() -> int:
+    def output() -> int:
         query = run_to_end(stream, StreamingQuery.awaitTermination)
         return sum(
             (each if isinstance(each, dict) else each.jsonValue)["numInputRows"] for each in query.recentProgress
         )
 
-    assert told() == 60
+    assert output() == 60
     DeltaTable(lake.path("bronze.messages")).optimize.compact()
-    assert len(live_files(lake.path("bronze.messages"))) < files and told() == 0
+    assert len(live_files(lake.path("bronze.messages"))) < files and output() == 0
     outcome = run_job("maintain", erase="mallory")
     assert "bronze.messages: 30 rows removed" in outcome.text
     assert "2 files that no commit knows name the person, or cannot be read" in outcome.text and outcome.found == 2
     assert orphan.exists() and all((orphan.parents[1] / file.path).exists() for file in at_work)
     again = run_job("maintain", erase="mallory", alone="yes")
     assert again.found == 0 and not any((orphan.parents[1] / file.path).exists() for file in at_work)
-    assert lake.read("bronze.messages").count() == 30 and told() == 0
+    assert lake.read("bronze.messages").count() == 30 and output() == 0
     for path in Path(lake.path("bronze.messages")).rglob("*.parquet"):
         assert b"mallory" not in path.read_bytes()
     assert not orphan.exists() and lake.read("ops.erasures").where("rows = 30").count() == 1
     writer.write([message(60)])
     run_job("land")
-    assert told() == 1
+    assert output() == 1
 
 
 def write_uncommitted(path: Path, rows: list[dict[str, Any]]) -> list[Written]:

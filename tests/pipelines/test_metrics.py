@@ -1,4 +1,4 @@
-"""Figures of streaming queries: what Spark tells of a batch, added up, as OpenMetrics at an address and in a file."""
+"""Metrics of streaming queries: Spark's reports of batches, added up, as OpenMetrics at an address and in a file."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_a_file_that_can_no_longer_be_written_is_reported_once(tmp_path: Path) -
 
 
 def test_every_alert_is_about_a_figure_that_there_is() -> None:
-    told = re.findall(r"^# TYPE (\S+) (\S+)", Figures().text(), re.MULTILINE)
-    figures = {f"{name}_total" if kind == "counter" else name for name, kind in told}
+    types = re.findall(r"^# TYPE (\S+) (\S+)", Figures().text(), re.MULTILINE)
+    figures = {f"{name}_total" if kind == "counter" else name for name, kind in types}
     asked = re.findall(r"^ +expr: (.+)$", RULES.read_text(), re.MULTILINE)
     assert len(asked) > 3 and all(re.findall(r"godwit_\w+", rule) for rule in asked)
     assert {name for rule in asked for name in re.findall(r"godwit_\w+", rule)} <= figures

@@ -1,4 +1,4 @@
-"""Shares of a batch: all that there is room for, the oldest first, nobody past their end."""
+"""Shares of a batch: as much as fits, the oldest first, and no node past its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing: rows become commands, requests are tried again, and what a node refuses for good is said.
+"""Publishing: rows become commands, requests are tried again, and permanent refusals are reported.
 
 Against a node that is scripted here, and by the same rows against a real one in node/test_node.py.
 """
@@ -34,11 +34,11 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[list[dict[str, A
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             answer = answers[min(len(asked), len(answers) - 1)]
             asked.append(body)
-            status, told = answer(body)
+            status, answered = answer(body)
             if status == 0:
                 self.close_connection = True
                 return
-            content = json.dumps(told).encode()
+            content = json.dumps(answered).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

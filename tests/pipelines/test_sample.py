@@ -1,6 +1,6 @@
 """The files that the journal itself wrote (journal/tests/sample) are read as they are, by pyarrow alone and by the source.
 
-Owns that what the Rust writer lays down is what events.toml says: names, types, and a checksum taken by other code than the writer's.
+Checks that the Rust writer's files match events.toml: names, types, and a checksum that other code computes.
 """
 
 from collections.abc import Iterator

@@ -65,10 +65,10 @@ def test_a_narrower_schema_is_read_with_every_row_still_checked(tmp_path: Path, 
 
 def progress(query: Any) -> list[tuple[int, dict[str, int]]]:
     """Rows and the end of each batch that had any."""
-    told = [each if isinstance(each, dict) else each.jsonValue for each in query.recentProgress]
+    recent = [each if isinstance(each, dict) else each.jsonValue for each in query.recentProgress]
     ends = [
         (each["numInputRows"], json.loads(each["sources"][0]["endOffset"])["nodes"])
-        for each in told
+        for each in recent
         if each["numInputRows"]
     ]
     return ends
@@ -120,10 +120,10 @@ def test_rows_that_are_gone_are_told_also_where_nothing_else_is_left_to_bring(tm
     options = {"path": str(tmp_path / "one"), "asTasks": "true", "failOnDataLoss": "false"}
     start = {"stream": "messages", "nodes": {"one": 100}}
     end = JournalStreamReader(Options(options), TASKS).latestOffset(start, ReadMaxRows(20))
-    told = {"numInputRows": 0, "sources": [{"startOffset": json.dumps(start), "endOffset": json.dumps(end)}]}
-    assert (rows_taken(told), lost_rows(told)) == (0, 300)
-    told["sources"][0]["startOffset"] = told["sources"][0]["endOffset"]
-    assert lost_rows(told) == 0, "the next batch names the same journal_offset"
+    row = {"numInputRows": 0, "sources": [{"startOffset": json.dumps(start), "endOffset": json.dumps(end)}]}
+    assert (rows_taken(row), lost_rows(row)) == (0, 300)
+    row["sources"][0]["startOffset"] = row["sources"][0]["endOffset"]
+    assert lost_rows(row) == 0, "the next batch names the same journal_offset"
 
 
 def test_rows_that_do_not_come_are_not_counted_and_lost_ones_are_told(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_rows_that_do_not_come_are_not_counted_and_lost_ones_are_told(tmp_path: 
     def batch(**more: str) -> tuple[int, int]:
         reader = JournalStreamReader(Options(options | more), TASKS)
         end = reader.latestOffset(start, ReadMaxRows(1000))
-        told = {"numInputRows": 4, "sources": [{"endOffset": end}]}
-        return rows_taken(told), lost_rows(told)
+        row = {"numInputRows": 4, "sources": [{"endOffset": end}]}
+        return rows_taken(row), lost_rows(row)
 
     assert batch() == (380, 0)
     (tmp_path / "one/journal/messages" / f"{100:020}-{200:020}.arrow").unlink()

@@ -1,4 +1,4 @@
-"""What was published, and what a subscription that resumes may be given of it. Nothing here is the node's own code."""
+"""What was published, and what a resuming subscription may receive of it. Nothing here is the node's own code."""
 
 from __future__ import annotations
 

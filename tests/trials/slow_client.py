@@ -1,5 +1,5 @@
-"""Readers with tiny buffers that take a little now and then, are cut off and resume: a WebSocket, a stream of events, or long polls, read a
-little at a time, and held to what was published."""
+"""Clients with tiny buffers that read a little now and then, are cut off and resume: over a WebSocket, an event stream, or long polls. What
+they receive is compared with what was published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection with a tiny buffer, of which a little is read now and then, and which is cut off in the midst of something."""
+"""A connection with a tiny buffer that is read a little now and then, and cut off at any byte."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""MQTT clients with tiny buffers that take a little now and then, are cut off and come back to their sessions, held to what was published:
-QoS 2 once, QoS 1 each in order (a repeat is marked), QoS 0 whatever is not named on `$godwit/gaps`."""
+"""MQTT clients with tiny buffers that read a little now and then, are cut off and resume their sessions. What they receive is compared with
+what was published: QoS 2 once, QoS 1 each in order (duplicates are marked), QoS 0 all that `$godwit/gaps` does not report."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class SlowDevice(Device):
         }
         for connection, subject, last, number in self.skips:
             before, after = sequences[subject][last], sequences[subject][number]
-            told = {(c, s, a, b) for c, s, a, b in self.gaps if (c, s) == (connection, subject)}
-            missing = set(range(before + 1, after)) - {one for *_, a, b in told for one in range(a + 1, b + 1)}
+            reported = {(c, s, a, b) for c, s, a, b in self.gaps if (c, s) == (connection, subject)}
+            missing = set(range(before + 1, after)) - {one for *_, a, b in reported for one in range(a + 1, b + 1)}
             if missing:
                 self.faults.append(f"{self.name}: {subject} misses {sorted(missing)[:10]} and was not told")
         return self.faults

@@ -1,6 +1,6 @@
-"""A node that is killed every few seconds, with publishers that wait for the disk, MQTT sessions and groups with slow members at QoS 1 and
-2, and subscribers that resume. An own ledger says who should have what: QoS 2 once and in order, QoS 1 at least once, acknowledged
-messages for good, and what a resumed subscriber sees follows without a repeat or an unexplained gap.
+"""A node that is killed every few seconds, with publishers that wait for the disk, MQTT sessions and groups with slow members at QoS 1
+and 2, and subscribers that resume. An independent ledger knows what each should have: QoS 2 once and in order, QoS 1 at least once,
+acknowledged messages for good, and what a resumed subscriber sees follows without a repeat or an unexplained gap.
 
 `TEST_TRIAL_S=60` makes it longer or shorter; `TEST_SEED=7` repeats its choices.
 """

@@ -1,4 +1,4 @@
-"""Slow readers of every kind of subscription, with tiny buffers, on two shards: each advances, and what it gets is what was published.
+"""Slow readers of every kind of subscription, with tiny buffers, on two shards: each advances, and receives what was published.
 
 `TEST_TRIAL_S=60` makes it longer or shorter; `TEST_SEED=7` repeats its choices.
 """

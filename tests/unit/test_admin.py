@@ -129,21 +129,21 @@ async def test_one_subject_is_shown_or_said_to_be_none(admin: Admin) -> None:
 
 
 async def test_every_second_of_the_last_minutes_is_told_once(admin: Admin) -> None:
-    told: dict[str, Any] = {"time_ms": []}
-    while not told["time_ms"]:
-        _, told, _ = await admin.get("/v1/series?shards=true")
-    assert len(told["node"]["cpu_cores"]) == len(told["time_ms"]) and told["node"]["memory_bytes"][0] > 1_000_000
-    _, later, _ = await admin.get(f"/v1/series?after={told['time_ms'][-1]}")
-    assert all(time_ms > told["time_ms"][-1] for time_ms in later["time_ms"]) and later["shards"] == []
+    reply: dict[str, Any] = {"time_ms": []}
+    while not reply["time_ms"]:
+        _, reply, _ = await admin.get("/v1/series?shards=true")
+    assert len(reply["node"]["cpu_cores"]) == len(reply["time_ms"]) and reply["node"]["memory_bytes"][0] > 1_000_000
+    _, later, _ = await admin.get(f"/v1/series?after={reply['time_ms'][-1]}")
+    assert all(time_ms > reply["time_ms"][-1] for time_ms in later["time_ms"]) and later["shards"] == []
 
 
 async def test_the_configuration_is_told_with_its_sources_and_without_its_secrets(admin: Admin) -> None:
-    _, told, _ = await admin.get("/v1/config")
-    values = {value["key"]: value for section in told["sections"] for value in section["values"]}
+    _, reply, _ = await admin.get("/v1/config")
+    values = {value["key"]: value for section in reply["sections"] for value in section["values"]}
     assert values["admin.hosts"]["value"] == ["ops.example"]
     assert (values["admin.hosts"]["source"], values["admin.hosts"]["where"]) == ("file", "testing.node")
     assert values["node.shards"]["source"] == "default"
-    assert values["admin.token"]["value"] == "(secret)" and TOKEN not in str(told)
+    assert values["admin.token"]["value"] == "(secret)" and TOKEN not in str(reply)
 
 
 async def test_limits_are_told_with_what_is_used_and_how_often_they_were_hit(admin: Admin) -> None:

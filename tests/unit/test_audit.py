@@ -21,22 +21,22 @@ class Kept(Audit):
         self.batches: list[int] = []
         self.open = threading.Event()
         self.open.set()
-        self.told = threading.Condition()
+        self.arrived = threading.Condition()
         self.fails = False
 
     async def take(self, events: Sequence[Event]) -> None:
         await asyncio.to_thread(self.open.wait, 60)
         self.batches.append(len(events))
-        with self.told:
+        with self.arrived:
             self.events += events
-            self.told.notify_all()
+            self.arrived.notify_all()
         if self.fails:
             raise RuntimeError("no disk")
 
     async def until(self, count: int) -> None:
         def wait() -> bool:
-            with self.told:
-                return self.told.wait_for(lambda: len(self.events) >= count, 60)
+            with self.arrived:
+                return self.arrived.wait_for(lambda: len(self.events) >= count, 60)
 
         assert await asyncio.to_thread(wait)
 

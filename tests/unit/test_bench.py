@@ -51,10 +51,10 @@ def test_memory_is_what_grew_since_before_the_first_connection() -> None:
 
 
 def test_the_slow_load_compares_with_itself_without_the_silent() -> None:
-    told = {"exact": 2, "clients": 2, "send_queues": [40_960, 1_024]}
+    woken = {"exact": 2, "clients": 2, "send_queues": [40_960, 1_024]}
     without = {"steps": [step("pause"), step("paced"), step("saturated")]}
     slower = step("paced", cpu_seconds=0.0021)
-    silent = {"steps": [step("pause"), slower, step("saturated", pss_kb=150), step("wake", told=told)]}
+    silent = {"steps": [step("pause"), slower, step("saturated", pss_kb=150), step("wake", told=woken)]}
     figures = LOADS["slow"].figures([without, silent], [])
     assert figures["cpu_ratio"] == pytest.approx(1.05)
     assert (figures["memory_grown_kb"], figures["send_queue_kb"], figures["exact"]) == (50, 40.0, 1.0)

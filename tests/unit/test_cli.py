@@ -44,8 +44,8 @@ def test_config_check_tells_a_mistake_and_exits_2(
     file = tmp_path / "godwit.toml"
     file.write_text("[node]\nshard = 1\n")
     assert run(monkeypatch, "config", "check", "--config", str(file)) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and "did you mean node.shards?" in told.err and len(told.err.splitlines()) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "did you mean node.shards?" in captured.err and len(captured.err.splitlines()) == 1
     file.write_text("[node]\nshards = 1\n")
     assert run(monkeypatch, "config", "check", "--config", str(file), "--set", "node.name=x") == 0
     assert run(monkeypatch, "config", "check", str(file), "--set", "node.name=x") == 0
@@ -93,8 +93,8 @@ def test_serve_opens_nothing_where_the_configuration_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], why: str
 ) -> None:
     assert run(monkeypatch, "serve", *words) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and why in told.err
+    captured = capsys.readouterr()
+    assert captured.out == "" and why in captured.err
 
 
 def test_config_show_and_doc_print_the_tree(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from godwit.config import Address, build_config, describe_config, load_config, show_config
 from godwit.config.changes import LIVE_KEYS, compare_configs
-from godwit.config.places import Places, find_places
+from godwit.config.key_lines import KeyLines, find_key_lines
 from godwit.config.tree import OPTIONS, SECTIONS, read_value
 from godwit.errors import ConfigInvalid, ConfigsInvalid
 from godwit.limits import LIMITS
@@ -21,7 +21,7 @@ TOKEN = "correct-horse-battery-staple"
 
 
 def build(toml: str = "", environment: dict[str, str] | None = None, flags: dict[str, str] | None = None) -> Any:
-    return build_config(tomllib.loads(toml), environment or {}, flags or {}, places=Places("godwit.toml"))
+    return build_config(tomllib.loads(toml), environment or {}, flags or {}, key_lines=KeyLines("godwit.toml"))
 
 
 def refuse(toml: str = "", environment: dict[str, str] | None = None, flags: dict[str, str] | None = None) -> str:
@@ -238,7 +238,7 @@ def test_a_refusal_names_the_line_and_so_does_every_source(tmp_path: Path) -> No
 
 def test_what_stands_within_a_long_text_is_no_key() -> None:
     text = '[a]\nb = """\nc = 1\n[d]\n"""\nc = 2\n[[e]]\nf."g.h" = 3\n'
-    assert dict(find_places("file", text).lines) == {
+    assert dict(find_key_lines("file", text).lines) == {
         ("a",): 1,
         ("a", "b"): 2,
         ("a", "c"): 6,
@@ -254,7 +254,7 @@ def test_no_text_that_is_toml_breaks_the_finding_of_places(text: str) -> None:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    find_places("file", text)
+    find_key_lines("file", text)
 
 
 def test_addresses_of_both_families_round_trip() -> None:
@@ -335,15 +335,15 @@ def test_all_mistakes_are_told_at_once_in_their_order() -> None:
         "patterns": {"a": {}, "/a/**": {"b": 1, "visible": "never"}},
         "node": 7,
     }
-    with pytest.raises(ConfigsInvalid) as told:
+    with pytest.raises(ConfigsInvalid) as raised:
         build_config(table, {"GODWIT_NODE_SHARDS": "-1", "GODWIT_NO": "1"}, {"client.address": "nowhere", "no": "1"})
-    found = [error.key for error in told.value.errors]
+    found = [error.key for error in raised.value.errors]
     assert found[:5] == ["acces", "limits.log_messages_max", "limits.foo", "patterns", 'patterns."/a/**".b']
     assert found[6:] == ["node", "node.shards", "GODWIT_NO", "client.address", "no"]
-    assert str(told.value).splitlines() == [str(error) for error in told.value.errors]
-    with pytest.raises(ConfigsInvalid) as told:
+    assert str(raised.value).splitlines() == [str(error) for error in raised.value.errors]
+    with pytest.raises(ConfigsInvalid) as raised:
         build_config({"access": {"mode": "basic"}, "client": {"tls_address": "127.0.0.1:1"}}, {}, {})
-    assert [error.key for error in told.value.errors] == ["access.mode", "client.tls_address"]
+    assert [error.key for error in raised.value.errors] == ["access.mode", "client.tls_address"]
 
 
 def test_rules_between_values_are_reported_with_invalid_values_unless_they_are_about_one() -> None:

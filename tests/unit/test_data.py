@@ -1,4 +1,4 @@
-"""Epochs never repeat, whatever the clock says, however often the node is started, and whichever copy it starts with."""
+"""Epochs never repeat, for any clock, any number of starts, and any copy of the data directory."""
 
 import errno
 import shutil

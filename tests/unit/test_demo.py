@@ -43,13 +43,13 @@ def test_rounds_that_come_together_tell_the_load_that_was_measured_last(monkeypa
     now_s = [100.0]
     monkeypatch.setattr("psutil.cpu_times", lambda percpu: next(measured))
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
-    telemetry, told = Telemetry("h"), []
+    telemetry, readings = Telemetry("h"), []
     for at in (101.0, 101.001, 101.2):
         now_s[0] = at
-        told += [
+        readings += [
             json.loads(draft.content)["percent"] for draft in telemetry.measure() if draft.subject == "/host/h/cpu"
         ]
-    assert told == [40.0, 40.0, 60.0]
+    assert readings == [40.0, 40.0, 60.0]
 
 
 def test_whichever_thread_measures_tells_the_same_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,13 +57,13 @@ def test_whichever_thread_measures_tells_the_same_load(monkeypatch: pytest.Monke
     busy = Core(user=0, idle=0, guest=0)
     monkeypatch.setattr("psutil.cpu_times", lambda percpu: [busy, busy])
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
-    telemetry, told = Telemetry("h"), []
+    telemetry, readings = Telemetry("h"), []
     for second in range(1, 5):
         now_s[0], busy = 100.0 + second, Core(second * 0.75, second * 0.2, second * 0.05, second * 0.25)
         with ThreadPoolExecutor(1) as pool:  # a thread that has never measured
             drafts = pool.submit(telemetry.measure).result()
-        told += [json.loads(draft.content)["percent"] for draft in drafts if draft.subject == "/host/h/cpu"]
-    assert told == [75.0] * 4
+        readings += [json.loads(draft.content)["percent"] for draft in drafts if draft.subject == "/host/h/cpu"]
+    assert readings == [75.0] * 4
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""An error says what is wrong in one line, and can be caught by its class."""
+"""An error names the problem in one line, and can be caught by its class."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One event a line whatever is in it; secrets never; a storm is cut and counted."""
+"""One line for each event, whatever it contains; no secrets; a storm is limited and counted."""
 
 import io
 import json

@@ -105,8 +105,8 @@ def test_what_cannot_be_right_is_refused_before_anything_opens(tmp_path: Path) -
 async def test_the_statistics_hold_the_node_and_the_engine() -> None:
     async with testing.node({"node": {"name": "n1"}}, open_engine=open_fake_engine) as running:
         async with aiohttp.ClientSession() as http, http.get(f"{running.admin_url}/v1/stats") as answer:
-            told = json.loads(await answer.text())
-        assert told["node"] == "n1" and told["condition"] == "ready" and told["engine"]["subjects"] == 0
+            reply = json.loads(await answer.text())
+        assert reply["node"] == "n1" and reply["condition"] == "ready" and reply["engine"]["subjects"] == 0
 
 
 async def test_a_storm_of_refusals_is_one_line_and_sessions_are_logged_only_where_asked() -> None:

@@ -27,14 +27,14 @@ class Reader:
     """Says how long it was made to stop."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, int]] = []
+        self.reported: list[tuple[int, int]] = []
         self.is_stalled = False
 
     def stall(self, is_stalled: bool) -> None:
         self.is_stalled = is_stalled
 
     def tell(self, name: str, begin: int, end: int) -> None:
-        self.told.append((begin, end))
+        self.reported.append((begin, end))
 
 
 async def test_the_last_fault_kind_lasts_as_long_as_it_was_planned() -> None:
@@ -44,7 +44,7 @@ async def test_the_last_fault_kind_lasts_as_long_as_it_was_planned() -> None:
     faults = [Fault(0.0, FaultKind.STALL, 0.2, ("a",))]
     injection = FaultInjection(faults, Proxy(None), None, context, clock, {"a": reader}, reader.tell, 10.0)
     await injection.run()
-    [(begin, end)] = reader.told
+    [(begin, end)] = reader.reported
     assert end - begin >= 190 and not reader.is_stalled
 
 

@@ -26,7 +26,7 @@ SEED = int(os.environ.get("TEST_SEED", "1"))
 QUICK_FAULTS = frozenset({FaultKind.CUT, FaultKind.KILL, FaultKind.STALL, FaultKind.HALF_OPEN, FaultKind.FREEZE})
 
 
-def told(run: VerifyRun) -> str:
+def report_of(run: VerifyRun) -> str:
     """What went wrong, for the one who has to look at it."""
     lines = [f"seed {run.plan.seed}: {run.findings.counts}"]
     for finding in run.findings.kept[:5]:
@@ -38,7 +38,7 @@ async def test_a_node_that_is_killed_frozen_and_cut_keeps_every_guarantee(tmp_pa
     broker = GodwitBroker()
     plan = make_plan(SEED, Scale(seconds=20, subscribers=40, publishers=4, rate=100), broker.kinds, QUICK_FAULTS)
     run = await run_plan(plan, broker, lambda run: None)
-    assert not run.findings.total, told(run)
+    assert not run.findings.total, report_of(run)
     counts = build_verdict(run).counts
     assert counts["restarts"] >= 1 and counts["losses"] > 20 and counts["messages"] > 1_000
     assert counts["merges_judged"] > 10
@@ -54,7 +54,7 @@ async def test_a_node_keeps_every_guarantee_for_minutes_under_every_fault_kind(d
     broker = GodwitBroker(settings={"node.driver": driver})
     plan = make_plan(seed, Scale(seconds=180, subscribers=150), broker.kinds, frozenset(FaultKind))
     run = await run_plan(plan, broker, lambda run: None)
-    assert not run.findings.total, told(run)
+    assert not run.findings.total, report_of(run)
 
 
 @pytest.mark.long
@@ -67,7 +67,7 @@ async def test_other_brokers_are_judged_and_keep_what_they_guarantee_while_clien
     scale = Scale(seconds=15, subscribers=12, rate=60)
     plan = make_plan(SEED, scale, broker.kinds & {Kind.SUBJECT, Kind.PATTERN}, frozenset({FaultKind.CUT}))
     run = await run_plan(plan, broker, lambda run: None)
-    assert not run.findings.total, told(run)
+    assert not run.findings.total, report_of(run)
     counts = build_verdict(run).counts
     assert counts["losses"] > 0 and counts["messages"] > 300
     assert build_verdict(run).guarantees[Guarantee.GAPS] == "not guaranteed"

@@ -1,7 +1,7 @@
-"""Autobahn|Testsuite 25.10.1 finds no fault in the node's WebSocket: every case passes, strictly, but for those named here.
+"""Autobahn|Testsuite 25.10.1 finds no fault in the node's WebSocket: every case passes, strictly, except those listed here.
 
-The server under test is the engine as it stands, told to send every message back (`engine/examples/echo.rs`): the suite knows no
-other kind. Cases 12 and 13 (compression, 216 of 517) take minutes and run when AUTOBAHN=all, in parts.
+The server under test is the engine itself, set to echo every message (`engine/examples/echo.rs`), as the suite requires. Cases 12 and 13
+(compression, 216 of 517) take minutes and run when AUTOBAHN=all, in parts.
 """
 
 from __future__ import annotations

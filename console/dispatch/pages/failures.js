@@ -41,17 +41,17 @@ export class Failures {
   async replay(row) {
     const given = await askInDialog({ title: "Send them again?", words: `Channel ${row.channel}, state ${row.state}, ${row.reason ? `reason “${row.reason}”` : "no reason"}: up to ${exact(REPLAY_MAX)} deliveries at once.${row.state === "unknown" ? " Some of them may have arrived: they may arrive twice." : ""}`, yes: "Send again" });
     if (given === null) return;
-    await this.outcome.run(() => ask("/v1/dead-letters/replay", { method: "POST", body: { channel: row.channel, state: row.state, reason: row.reason, limit: REPLAY_MAX } }), (told) => `${counted(told.replayed, "delivery is", "deliveries are")} queued again.`);
+    await this.outcome.run(() => ask("/v1/dead-letters/replay", { method: "POST", body: { channel: row.channel, state: row.state, reason: row.reason, limit: REPLAY_MAX } }), (answer) => `${counted(answer.replayed, "delivery is", "deliveries are")} queued again.`);
     this.refreshAgain();
   }
 
   async refresh(askAgain) {
     await this.count(askAgain);
     const { after } = this.pager;
-    const told = await askAgain("/v1/dead-letters", { query: { after } });
+    const answer = await askAgain("/v1/dead-letters", { query: { after } });
     if (after !== this.pager.after) return;
-    this.letters.set(told.dead_letters);
-    this.pager.show(told.after);
+    this.letters.set(answer.dead_letters);
+    this.pager.show(answer.after);
   }
 
   // What is asked for while a count is under way is counted again after it.

@@ -28,7 +28,7 @@ export class Notification {
     });
     const end = (verb, words) => async () => {
       const given = await askInDialog({ title: `${verb} this notification?`, words, yes: verb, isDanger: true });
-      if (given !== null) await this.outcome.run(() => ask(`${path("notifications", this.id)}/${verb.toLowerCase()}`, { method: "POST" }), (told) => `${counted(told.cancelled, "delivery", "deliveries")} cancelled${told.recalled === undefined ? "" : `, ${counted(told.recalled, "item")} withdrawn`}.`);
+      if (given !== null) await this.outcome.run(() => ask(`${path("notifications", this.id)}/${verb.toLowerCase()}`, { method: "POST" }), (answer) => `${counted(answer.cancelled, "delivery", "deliveries")} cancelled${answer.recalled === undefined ? "" : `, ${counted(answer.recalled, "item")} withdrawn`}.`);
       refresh();
     };
     this.pager = new CursorPager(refresh);
@@ -40,9 +40,9 @@ export class Notification {
   }
 
   async refresh(askAgain) {
-    const told = await askAgain(path("notifications", this.id));
-    say(this.facts, `${told.state} · accepted ${time(told.accepted_ms)} · expires ${time(told.expires_ms)} · ${counted(told.receivers, "receiver")}`);
-    this.counts.set(Object.entries(told.counts).flatMap(([channel, states]) => Object.entries(states).map(([state, count]) => ({ channel, state, count }))));
+    const answer = await askAgain(path("notifications", this.id));
+    say(this.facts, `${answer.state} · accepted ${time(answer.accepted_ms)} · expires ${time(answer.expires_ms)} · ${counted(answer.receivers, "receiver")}`);
+    this.counts.set(Object.entries(answer.counts).flatMap(([channel, states]) => Object.entries(states).map(([state, count]) => ({ channel, state, count }))));
     const { after } = this.pager;
     const page = await askAgain(`${path("notifications", this.id)}/deliveries`, { query: { after } });
     if (after !== this.pager.after) return;

@@ -32,9 +32,9 @@ export class Notifications {
 
   async refresh(ask) {
     const [state, after] = [this.state, this.pager.after];
-    const told = await ask("/v1/notifications", { query: { state, after } });
+    const answer = await ask("/v1/notifications", { query: { state, after } });
     if (state !== this.state || after !== this.pager.after) return;
-    this.table.set(told.notifications);
-    this.pager.show(told.after);
+    this.table.set(answer.notifications);
+    this.pager.show(answer.after);
   }
 }

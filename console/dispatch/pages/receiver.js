@@ -39,10 +39,10 @@ export class Receiver {
   }
 
   async refresh(askAgain) {
-    const told = await askAgain(path("receivers", this.id));
-    this.addresses.set(told.addresses);
+    const answer = await askAgain(path("receivers", this.id));
+    this.addresses.set(answer.addresses);
     const page = await this.readInbox(askAgain);
-    say(this.facts, [page && `${page.unread} unread`, page && `${page.unseen} unseen`, told.locale && `locale ${told.locale}`, told.zone && `zone ${told.zone}`, told.connected && "connected"].filter(Boolean).join(" · "));
+    say(this.facts, [page && `${page.unread} unread`, page && `${page.unseen} unseen`, answer.locale && `locale ${answer.locale}`, answer.zone && `zone ${answer.zone}`, answer.connected && "connected"].filter(Boolean).join(" · "));
     if (page) this.inbox.set(page.items);
     else if (!this.inboxPanel.querySelector(".empty")) this.inbox.root.replaceWith(empty("The inbox is not shown.", "Reading it needs an API key with the scope “manage”."));
     await this.showWishes(askAgain);

@@ -25,9 +25,9 @@ export class Receivers {
 
   async refresh(ask) {
     const [prefix, after] = [this.search.value.trim(), this.pager.after];
-    const told = await ask("/v1/receivers", { query: { prefix, after } });
+    const answer = await ask("/v1/receivers", { query: { prefix, after } });
     if (prefix !== this.search.value.trim() || after !== this.pager.after) return;
-    this.table.set(told.receivers);
-    this.pager.show(told.after);
+    this.table.set(answer.receivers);
+    this.pager.show(answer.after);
   }
 }

@@ -41,27 +41,27 @@ export class Send {
   async send() {
     if (this.button.disabled) return;
     this.button.disabled = true;
-    const told = await this.outcome.run(() => ask(path("notifications", this.id), { method: "PUT", body: this.read() }), (answer) => `Accepted as ${answer.id}.`);
+    const answer = await this.outcome.run(() => ask(path("notifications", this.id), { method: "PUT", body: this.read() }), (answer) => `Accepted as ${answer.id}.`);
     this.button.disabled = false;
-    if (!told) return;
+    if (!answer) return;
     this.id = makeId();
-    this.shown.replaceChildren(element("p", {}, element("a", { href: `#/notification?id=${encodeURIComponent(told.id)}` }, "Watch its deliveries")));
+    this.shown.replaceChildren(element("p", {}, element("a", { href: `#/notification?id=${encodeURIComponent(answer.id)}` }, "Watch its deliveries")));
   }
 
   // The dry run counts receivers that exist; a new one has an inbox alone.
   async preview() {
     const checked = await this.outcome.run(async () => {
       const body = this.read();
-      const told = await ask("/v1/notifications/check", { method: "POST", body });
+      const answer = await ask("/v1/notifications/check", { method: "POST", body });
       const rendered = body.content.template ? await ask(`${path("templates", body.content.template)}/preview`, { method: "POST", body: { data: body.content.data } }) : body.content;
-      return { told, rendered };
+      return { answer, rendered };
     }, () => "Nothing was sent.");
     if (!checked) return;
-    const { told, rendered } = checked;
+    const { answer, rendered } = checked;
     const { title, body, url } = rendered.content ?? rendered;
     this.shown.replaceChildren(
       element("article", { class: "panel" }, element("h3", {}, title ?? "(no title)"), element("p", {}, body ?? ""), url ? element("p", { class: "quiet" }, url) : null),
-      element("pre", { tabindex: 0, "aria-label": "Answer of the dry run" }, JSON.stringify(told, null, 1)), element("p", { class: "quiet" }, `${counted(told.content_bytes, "byte")} of content`));
+      element("pre", { tabindex: 0, "aria-label": "Answer of the dry run" }, JSON.stringify(answer, null, 1)), element("p", { class: "quiet" }, `${counted(answer.content_bytes, "byte")} of content`));
   }
 
   fail(error) { say(this.outcome.root, error.message); }

@@ -30,21 +30,21 @@ export class Templates {
   }
 
   async open(id) {
-    const told = await this.outcome.run(() => ask(path("templates", id)), (one) => `Version ${one.version} of ${one.id}, with ${one.variables.join(", ") || "no variables"}.`);
-    if (!told) return;
+    const answer = await this.outcome.run(() => ask(path("templates", id)), (one) => `Version ${one.version} of ${one.id}, with ${one.variables.join(", ") || "no variables"}.`);
+    if (!answer) return;
     this.name.value = id;
-    this.locales.value = JSON.stringify(told.locales, null, 1);
-    this.data.value = JSON.stringify(Object.fromEntries(told.variables.map((name) => [name, name])));
+    this.locales.value = JSON.stringify(answer.locales, null, 1);
+    this.data.value = JSON.stringify(Object.fromEntries(answer.variables.map((name) => [name, name])));
   }
 
   async store() {
-    await this.outcome.run(() => ask(path("templates", this.name.value.trim()), { method: "PUT", body: { locales: JSON.parse(this.locales.value) } }), (told) => `Version ${told.version} is stored.`);
+    await this.outcome.run(() => ask(path("templates", this.name.value.trim()), { method: "PUT", body: { locales: JSON.parse(this.locales.value) } }), (answer) => `Version ${answer.version} is stored.`);
     this.refreshAgain();
   }
 
   async preview() {
-    const told = await this.outcome.run(() => ask(`${path("templates", this.name.value.trim())}/preview`, { method: "POST", body: { data: JSON.parse(this.data.value || "{}"), ...(this.locale.value.trim() ? { locale: this.locale.value.trim() } : {}) } }), () => "Preview:");
-    if (told) this.shown.replaceChildren(element("pre", { tabindex: 0, "aria-label": "Preview" }, JSON.stringify(told, null, 1)));
+    const answer = await this.outcome.run(() => ask(`${path("templates", this.name.value.trim())}/preview`, { method: "POST", body: { data: JSON.parse(this.data.value || "{}"), ...(this.locale.value.trim() ? { locale: this.locale.value.trim() } : {}) } }), () => "Preview:");
+    if (answer) this.shown.replaceChildren(element("pre", { tabindex: 0, "aria-label": "Preview" }, JSON.stringify(answer, null, 1)));
   }
 
   async refresh(askAgain) { this.table.set((await askAgain("/v1/templates")).templates); }

@@ -16,7 +16,7 @@ export class Webhooks {
       columns: [
         { key: "id", label: "Webhook", kind: "id" }, { key: "url", label: "Address", kind: "name" }, { key: "types", label: "Events", kind: "words", show: (row) => row.types.join(", ") || "all" },
         { key: "state", label: "State" }, { key: "cursor", label: "Sent up to", isNumber: true }, { key: "reason", label: "Last failure", kind: "words", show: (row) => row.reason ?? "–" },
-        act("Test", (row) => this.run(row, "test", "POST", (told) => `The endpoint answered: ${JSON.stringify(told)}`)), act("Delete", (row) => this.remove(row), "danger"),
+        act("Test", (row) => this.run(row, "test", "POST", (answer) => `The endpoint answered: ${JSON.stringify(answer)}`)), act("Delete", (row) => this.remove(row), "danger"),
       ],
     });
     this.name = element("input", { name: "id", autocomplete: "off", maxlength: 128, required: true });
@@ -36,7 +36,7 @@ export class Webhooks {
       const body = { url: this.url.value.trim(), types, ...(stored && { detail: stored.detail }) }; // a PUT replaces the whole webhook
       return ask(path("webhooks", name), { method: "PUT", body });
     },
-      (told) => (told.secret ? `Stored. Its signing secret, shown once: ${told.secret}` : "Stored."));
+      (answer) => (answer.secret ? `Stored. Its signing secret, shown once: ${answer.secret}` : "Stored."));
     this.refreshAgain();
   }
 

@@ -84,10 +84,10 @@ class Cluster:
         """Number of workers that the master counts as alive; -1 while its page does not answer. Its port answers earlier."""
         try:
             with urllib.request.urlopen(self.page_url + "/json/", timeout=5) as answer:
-                told = json.load(answer)
+                state = json.load(answer)
         except (OSError, HTTPException, ValueError):
             return -1
-        return int(told.get("aliveworkers", -1)) if isinstance(told, dict) else -1
+        return int(state.get("aliveworkers", -1)) if isinstance(state, dict) else -1
 
     def check(self) -> None:
         """Raises if the master has ended."""

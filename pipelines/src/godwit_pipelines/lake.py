@@ -149,8 +149,8 @@ class Lake:
             writer.option("refused", "skip" if skips_refused else "fail").save()
             if not report.exists():
                 return Refused(0, ())
-            told = json.loads(report.read_text("utf-8"))
-            return Refused(told["refused"], tuple((why, number) for why, number in told["reasons"]))
+            content = json.loads(report.read_text("utf-8"))
+            return Refused(content["refused"], tuple((why, number) for why, number in content["reasons"]))
 
     def _paced(self, frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if self.config.node.messages_per_second else frame  # a pace is kept by one task

@@ -156,13 +156,15 @@ def check_file(file: Path) -> None:
         raise ConfigInvalid("metrics.file", str(file), "is not a regular file")
 
 
-def _lines(families: Mapping[str, tuple[str, str]], label: str, told: Mapping[str, dict[str, float]]) -> Iterator[str]:
+def _lines(
+    families: Mapping[str, tuple[str, str]], label: str, values: Mapping[str, dict[str, float]]
+) -> Iterator[str]:
     """The families in OpenMetrics' text, a line for each of those that a label names."""
     for name, (kind, about) in families.items():
         full = f"godwit_pipelines_{name}"
         yield from (f"# TYPE {full} {kind}", f"# HELP {full} {about}")
         end = "_total" if kind == "counter" else ""
-        for value, figures in sorted(told.items()):
+        for value, figures in sorted(values.items()):
             quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
             yield f'{full}{end}{{{label}="{quoted}"}} {figures[name]:.15g}'
 
@@ -184,7 +186,7 @@ def late_rows(progress: dict[str, Any]) -> int:
 def future_rows(progress: dict[str, Any]) -> int:
     """Rows that a batch left out because their time is more than a day ahead."""
     observed = progress.get("observedMetrics") or {}
-    return sum(int(told["rows"]) for name, told in observed.items() if name.split()[0] == AHEAD)
+    return sum(int(values["rows"]) for name, values in observed.items() if name.split()[0] == AHEAD)
 
 
 def rows_taken(progress: dict[str, Any]) -> int:
@@ -203,8 +205,8 @@ def lost_rows(progress: dict[str, Any]) -> int:
 
 def replaced_journals(progress: dict[str, Any]) -> list[str]:
     """Nodes whose journal a batch did not continue at the saved position, with the reason."""
-    told = (end.get("replaced", {}).items() for end in _ends_come_to(progress))
-    return [f"node {node}: {why}" for each in told for node, why in each]
+    values = (end.get("replaced", {}).items() for end in _ends_come_to(progress))
+    return [f"node {node}: {why}" for each in values for node, why in each]
 
 
 def _ends_come_to(progress: dict[str, Any]) -> list[dict[str, Any]]:

@@ -129,17 +129,17 @@ class Counted:
 
     def take(self, batches: list[Any]) -> None:
         for batch in batches:
-            told: dict[str, Any] = batch if isinstance(batch, dict) else batch.jsonValue
-            if told["batchId"] <= self.last:
+            batch_progress: dict[str, Any] = batch if isinstance(batch, dict) else batch.jsonValue
+            if batch_progress["batchId"] <= self.last:
                 continue
-            self.last = told["batchId"]
-            self.rows += rows_taken(told)
-            self.late += late_rows(told)
-            self.ahead += future_rows(told)
-            self.lost += lost_rows(told)
-            self.replaced += replaced_journals(told)
-            self.seconds += told.get("batchDuration", 0) / 1000
-            self.behind = behind(told)
+            self.last = batch_progress["batchId"]
+            self.rows += rows_taken(batch_progress)
+            self.late += late_rows(batch_progress)
+            self.ahead += future_rows(batch_progress)
+            self.lost += lost_rows(batch_progress)
+            self.replaced += replaced_journals(batch_progress)
+            self.seconds += batch_progress.get("batchDuration", 0) / 1000
+            self.behind = behind(batch_progress)
             self.rate = self.rows / self.seconds if self.seconds else 0.0
 
 
@@ -185,8 +185,8 @@ def stop_gently(query: StreamingQuery, wait_s: float = _STOP_S) -> StreamingQuer
 
 def _last_batch(query: StreamingQuery) -> int:
     """The last that is done; -1: none is."""
-    told: Any = query.lastProgress
-    return -1 if told is None else int(told["batchId"])
+    batch_progress: Any = query.lastProgress
+    return -1 if batch_progress is None else int(batch_progress["batchId"])
 
 
 def explain_disk(text: str) -> errors.DiskFailed | None:

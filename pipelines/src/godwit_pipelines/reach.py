@@ -56,18 +56,18 @@ def watching_executors(spark: SparkSession, say: Callable[[str], None]) -> Itera
 def _watch(spark: SparkSession, master: str, say: Callable[[str], None], is_over: threading.Event) -> None:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 
-    alone_s, is_told = 0.0, False
+    alone_s, is_reported = 0.0, False
     try:
         while not is_over.wait(_LOOK_S):
             if count_executors(spark):
-                if is_told:
+                if is_reported:
                     say("an executor is available again: the job continues")
-                alone_s, is_told = 0.0, False
+                alone_s, is_reported = 0.0, False
                 continue
             alone_s += _LOOK_S
-            if alone_s >= _PATIENCE_S and not is_told:
+            if alone_s >= _PATIENCE_S and not is_reported:
                 say(f"{master} has had no executor for this job for {alone_s:g} s; it waits for one; stop it with ^C")
-                is_told = True
+                is_reported = True
     except (Py4JError, OSError):
         return  # Spark has ended
 

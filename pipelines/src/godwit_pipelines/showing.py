@@ -33,9 +33,9 @@ def show_table(table: Table, config: Config, console: Console, rows: int, where:
     """The newest rows. If the table has a time, those with the latest time come first."""
     path = str(Path(config.lake.path).absolute().joinpath(*table.name.split(".")))
     if not is_table(path):
-        told = f" {table.told}" if table.told else ""
+        run_options = f" {table.run_options}" if table.run_options else ""
         raise TableMissing(
-            f"{table.name} is not in {config.lake.path} yet: `godwit-pipelines run {table.job}{told}` writes it"
+            f"{table.name} is not in {config.lake.path} yet: `godwit-pipelines run {table.job}{run_options}` writes it"
         )
     found = select(path, table, rows, where)
     if as_json:

@@ -1,6 +1,6 @@
 """The built-in access modes: the permissions of clients without an authorizer of the user's.
 
-`none`: everybody may publish and subscribe. `basic`: everybody may subscribe, a token lets its holder publish. `jwt`: a
+`none`: every client may publish and subscribe. `basic`: every client may subscribe, a token lets its holder publish. `jwt`: a
 signed token contains the permissions of its holder (tokens/). `custom`: a user's authorizer decides about every client.
 No client may publish on the node's own subjects `/$…`; a client may subscribe to them if a rule names them.
 """
@@ -196,7 +196,7 @@ def list_tokens(access: AccessConfig) -> tuple[str, ...]:
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:
-    """The tokens of a file, one on each line. Raises ConfigInvalid, also if there is none, because nobody could publish."""
+    """The tokens of a file, one on each line. Raises ConfigInvalid, also if the file has no token, because no client could publish."""
     key = "access.publish_tokens_file"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

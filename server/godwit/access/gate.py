@@ -86,7 +86,7 @@ class Gate:
         task.add_done_callback(lambda done: self._finish(question, done))
 
     def _read_limit_s(self, question: Question) -> float:
-        """The time limit of a background question is longer, because nobody waits for it and many may be asked at once."""
+        """The time limit of a background question is longer, because no client waits for it and many may be asked at once."""
         is_background = isinstance(question, AskReport) and question.is_background
         return max(self._timeout_s, BACKGROUND_S) if is_background else self._timeout_s
 
@@ -152,7 +152,7 @@ class Gate:
     def _finish(self, question: Question, done: asyncio.Task[Answer]) -> None:
         waiting = self._waiting.get(question.connection, {}).get(question.key)
         if waiting is None or waiting[0] is not done:
-            _ = done.cancelled() or done.exception()  # withdrawn, or refused for being late: nobody wants its outcome
+            _ = done.cancelled() or done.exception()  # withdrawn, or refused for being late: its outcome is not needed
             return
         self._take(question)
         waiting[1].cancel()

@@ -113,7 +113,7 @@ class Revocations:
         return self._same_holder[0] if authority in self._same_holder else authority
 
     def add(self, revocation: Revocation) -> None:
-        """Refuse the holder from now on; raises NodeFailed if there is no room. `keep` writes it to disk."""
+        """Refuse the holder from now on; raises NodeFailed if the table is full. `keep` writes it to disk."""
         if revocation.key not in self._all and len(self) >= REVOCATIONS_MAX:
             if self._now_ms() - self._full_looked_ms >= FULL_LOOK_MS:
                 self._full_looked_ms = self._now_ms()

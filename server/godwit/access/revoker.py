@@ -27,7 +27,7 @@ class Revoker:
         self._revocations, self._revoke, self._seen, self._tell = revocations, revoke, seen, tell
 
     async def revoke(self, revocation: Revocation) -> dict[str, Any]:
-        """Revoke; returns what it ended, and whether it is on the disk. Raises NodeFailed if there is no room, ValueError
+        """Revoke; returns what it ended, and whether it is on the disk. Raises NodeFailed if the table is full, ValueError
         for a wrong end.
         """
         revocation.check_end(time.time() * 1000)

@@ -69,15 +69,13 @@ class Guard:
         scheme, _, token = authorization.partition(" ")
         shown = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
         if scheme.lower() == "bearer" and hmac.compare_digest(shown, self._digest):
-            return (
-                None  # whoever else guesses behind the same address: a token of 16 characters is not guessed by tries
-            )
+            return None  # others behind the same address may guess: a token of 16 characters is not found by trying
         since, tries = self._tries.get(address, (self._now_s(), 0))
         if self._now_s() - since >= TRIES_WINDOW_S:
             since, tries = self._now_s(), 0
         if tries >= TRIES_MAX:
             return Refused(429, "too many wrong tokens from this address; wait a minute")
-        if authorization:  # to show none is no guess
+        if authorization:  # a request without a token is not a guess
             self._tries[address] = (since, tries + 1)
             self._tries.move_to_end(address)
             if len(self._tries) > ADDRESSES_MAX:

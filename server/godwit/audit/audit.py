@@ -23,7 +23,7 @@ from .events import Event
 
 
 class NodeFace:
-    """What an audit can do with the node: publish, in the node's own name."""
+    """The node, as an audit sees it: it can publish in the node's name."""
 
     def __init__(self, publish_many: Callable[[Sequence[Draft]], object]) -> None:
         self._publish_many = publish_many

@@ -76,7 +76,7 @@ class AuditDesk:
         return False
 
     def put_messages(self, messages: Iterable[MessageEvent], *, may_lose: bool = True) -> None:
-        """Queue messages; if there is no room and the audit allows it, the oldest are dropped."""
+        """Queue messages; if the queue is full and the audit allows it, the oldest are dropped."""
         for message in messages:
             self._arrivals += 1
             size = _size(message)

@@ -150,6 +150,8 @@ def read_token(file: Path | None) -> str | None:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid("--token-file", str(file), f"cannot be read: {error}") from error
-    if any(not "!" <= character <= "~" for character in token):  # whoever sends such a one shows it in an error
+    if any(
+        not "!" <= character <= "~" for character in token
+    ):  # a client that sends such a token would show it in an error
         raise ConfigInvalid("--token-file", str(file), "is not one token of printable ASCII, and nothing else")
     return token or None

@@ -50,7 +50,7 @@ LINE_BYTES_MAX = 64 * 1_048_576
     "fields",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Add a text field beside the content; NAME alone removes it from the snapshot. Repeatable.",
+    help="Add a text field to the message; NAME alone removes it from the snapshot. Repeatable.",
 )
 @click.option("--standard", is_flag=True, help="Deliver at most once: no position, not kept.")
 @click.option("--key", help="Idempotency key of one message; a second publish with it has no effect.")
@@ -98,7 +98,7 @@ async def publish_all(
     if merge:
         if kind not in (None, Kind.JSON):
             raise click.UsageError(f"--merge is for JSON objects, and --{kind} says otherwise")
-        kind = Kind.JSON.value  # what is mistyped would replace the snapshot as text
+        kind = Kind.JSON.value  # mistyped JSON would replace the snapshot as text
     check_selector("SUBJECT", subject, check_subject)
     if reply_to is not None:
         check_selector("--reply-to", reply_to, check_subject)
@@ -187,7 +187,7 @@ class _Sender:
     def _done(self, task: asyncio.Task[Published]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # marks it as seen, also where nobody waits for it any more
+            task.exception()  # marks it as retrieved, even if no task waits for it any more
 
     async def give_up(self) -> int:
         """Stop waiting for answers; returns how many are missing."""

@@ -59,7 +59,7 @@ def serve(
     demo: bool,
 ) -> None:
     """Start a node."""
-    if data == "":  # a variable that is not set: who gives one believes to have a journal
+    if data == "":  # an unset shell variable: the user expects a journal
         raise ConfigInvalid("--data", data, "names no directory", hint="give one, or leave --data out to keep nothing")
     flags = {
         "client.address": client,
@@ -103,14 +103,14 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
         await _leave_early(asked.result(), start)
     line, listeners = start.result()
     reloads = asyncio.create_task(_reload_on_hangup(hangups, node, read_again))
-    await asyncio.to_thread(wait_for_logs)  # warnings of the start stand before the line below
+    await asyncio.to_thread(wait_for_logs)  # warnings of the start appear before the line below
     _note_admin(config, listeners.admin)
     lines = [line]
     if config.demo.enabled:
         lines.append(f"live telemetry of this machine: http://{name_reachable(listeners.admin)}/")
     try:
         click.echo("\n".join(lines))
-    except OSError as error:  # nobody can read which ports are open; the clients that know them are served
+    except OSError as error:  # standard output is closed; clients that know the ports are served
         read_logger().warning("standard_output_failed", reason=str(error), listeners=str(listeners))
         drop_output()
     tell_supervisor(READY)

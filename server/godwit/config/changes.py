@@ -56,7 +56,7 @@ def compare_configs(before: Config, after: Config) -> Changes:
     waiting = [key for key in changed if key not in LIVE_KEYS]
     live = [key for key in changed if key in LIVE_KEYS]
     live += [name for name in ("patterns", "issuers") if getattr(before, name) != getattr(after, name)]
-    if before.access.mode != after.access.mode:  # what the new one needs cannot be had without it
+    if before.access.mode != after.access.mode:  # the new setting depends on it
         waiting += [name for name in live if name.startswith(("access.", "issuers"))]
         live = [name for name in live if name not in waiting]
     return Changes(live, waiting)

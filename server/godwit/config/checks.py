@@ -92,7 +92,7 @@ def _check_data_directory(config: Config) -> Iterator[ConfigInvalid]:
     directory = config.node.data_directory
     try:
         directory.encode()
-    except UnicodeEncodeError:  # bytes of the command line that are no text
+    except UnicodeEncodeError:  # bytes of the command line that are not UTF-8
         yield _refuse(config, "node.data_directory", directory, "must be UTF-8", hint="rename the directory")
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from ..errors import ConfigInvalid, ConfigNameUnknown, SubjectInvalid
 from .checks import check_config
+from .key_lines import KeyLines, find_key_lines
 from .mistakes import Mistakes
 from .option import Option
-from .places import Places, find_places
 from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_issuer_options, list_pattern_options
 
 CONFIG_VARIABLE = "GODWIT_CONFIG"
@@ -38,7 +38,7 @@ _SERVICE_LINK = re.compile(
 _SERVICE_ADDRESS = re.compile(r"GODWIT(_[A-Z0-9_]+)?_PORT")
 """Variables that Kubernetes sets in every container for each Service whose name begins with `godwit`."""
 _NEAR, _NEAR_WHOLE = 0.6, 0.8
-"""How like a known name a misspelt one is (0 to 1): within its section, and where the section is unknown."""
+"""The least similarity of a misspelt name to a known one (0 to 1): within its section, and if the section is unknown."""
 _BY_VARIABLE = {found.environment: found for found in OPTIONS.values()}
 
 
@@ -58,18 +58,18 @@ def load_config(
     environment = environment or {}
     if file is None and CONFIG_VARIABLE in environment:
         file = Path(environment[CONFIG_VARIABLE])
-    table, places = read_file(file, may_be_empty=not is_reload) if file is not None else ({}, None)
-    return build_config(table, environment, flags or {}, places=places, check=check)
+    table, key_lines = read_file(file, may_be_empty=not is_reload) if file is not None else ({}, None)
+    return build_config(table, environment, flags or {}, key_lines=key_lines, check=check)
 
 
-def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True) -> tuple[dict[str, Any], Places]:
+def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True) -> tuple[dict[str, Any], KeyLines]:
     """Read a TOML file, with the line of each key. Raises ConfigInvalid, which names the option, if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
         if not text.strip() and not may_be_empty:
             hint = "if it should set nothing, write a comment into it"
             raise ConfigInvalid(option, str(path), "is empty", hint=hint)
-        return tomllib.loads(text), find_places(str(path), text)
+        return tomllib.loads(text), find_key_lines(str(path), text)
     except OSError as error:
         raise ConfigInvalid(option, str(path), f"cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -81,14 +81,14 @@ def build_config(
     environment: Mapping[str, str],
     flags: Mapping[str, str],
     *,
-    places: Places | None = None,
+    key_lines: KeyLines | None = None,
     check: bool = True,
 ) -> Config:
     """The configuration of sources passed as values; later ones override."""
     values = {key: found.default for key, found in OPTIONS.items()}
     sources = dict.fromkeys(OPTIONS, "default")
     mistakes = Mistakes()
-    patterns, issuers = _take_table(table, places or Places("file"), values, sources, mistakes)
+    patterns, issuers = _take_table(table, key_lines or KeyLines("file"), values, sources, mistakes)
     ignored: list[str] = []
     for variable, text in environment.items():
         if not is_of_the_tree(variable):
@@ -134,7 +134,7 @@ def is_service_link(variable: str, text: str) -> bool:
 
 
 def _take_table(
-    table: Mapping[str, Any], places: Places, values: dict[str, Any], sources: dict[str, str], mistakes: Mistakes
+    table: Mapping[str, Any], key_lines: KeyLines, values: dict[str, Any], sources: dict[str, str], mistakes: Mistakes
 ) -> tuple[tuple[PatternConfig, ...], tuple[IssuerConfig, ...]]:
     patterns: list[PatternConfig] = []
     issuers: list[IssuerConfig] = []
@@ -142,44 +142,46 @@ def _take_table(
         with mistakes.gather():
             if name not in ("patterns", "issuers") and name not in SECTIONS:
                 hint = _name_nearest(name, [*SECTIONS, "patterns", "issuers"])
-                raise ConfigNameUnknown(name, section, "is not known", hint=hint, source=places.tell(name))
+                raise ConfigNameUnknown(name, section, "is not known", hint=hint, source=key_lines.tell(name))
             if not isinstance(section, dict):
-                raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=places.tell(name))
+                raise ConfigInvalid(name, section, f"must be a table: [{name}]", source=key_lines.tell(name))
             for key, value in section.items():
                 with mistakes.gather():
                     if name == "patterns":
-                        patterns.append(_take_pattern(key, value, places))
+                        patterns.append(_take_pattern(key, value, key_lines))
                     elif name == "issuers":
-                        issuers.append(_take_issuer(key, value, places))
+                        issuers.append(_take_issuer(key, value, key_lines))
                     else:
-                        source = places.tell(name, key)
+                        source = key_lines.tell(name, key)
                         found = _find_option(f"{name}.{key}", value, source)
                         values[found.key] = found.accept(value, source)
                         sources[found.key] = source
     return tuple(patterns), tuple(issuers)
 
 
-def _take_pattern(pattern: str, given: object, places: Places) -> PatternConfig:
+def _take_pattern(pattern: str, given: object, key_lines: KeyLines) -> PatternConfig:
     try:
         known = list_pattern_options(pattern)
     except SubjectInvalid as error:
-        source = places.tell("patterns", pattern)
+        source = key_lines.tell("patterns", pattern)
         raise ConfigInvalid("patterns", pattern, error.reason, hint="e.g. /stocks/**", source=source) from error
-    return PatternConfig(pattern=pattern, **_take_named(("patterns", pattern), known, given, places))
+    return PatternConfig(pattern=pattern, **_take_named(("patterns", pattern), known, given, key_lines))
 
 
-def _take_issuer(issuer: str, given: object, places: Places) -> IssuerConfig:
-    return IssuerConfig(issuer, **_take_named(("issuers", issuer), list_issuer_options(issuer), given, places))
+def _take_issuer(issuer: str, given: object, key_lines: KeyLines) -> IssuerConfig:
+    return IssuerConfig(issuer, **_take_named(("issuers", issuer), list_issuer_options(issuer), given, key_lines))
 
 
-def _take_named(path: tuple[str, str], known: Mapping[str, Option], given: object, places: Places) -> dict[str, Any]:
+def _take_named(
+    path: tuple[str, str], known: Mapping[str, Option], given: object, key_lines: KeyLines
+) -> dict[str, Any]:
     prefix = f'{path[0]}."{path[1]}"'
     if not isinstance(given, dict):
-        raise ConfigInvalid(prefix, given, "must be a table", source=places.tell(*path))
+        raise ConfigInvalid(prefix, given, "must be a table", source=key_lines.tell(*path))
     taken = {}
     mistakes = Mistakes()
     for name, value in given.items():
-        source = places.tell(*path, name)
+        source = key_lines.tell(*path, name)
         with mistakes.gather():
             if name not in known:
                 hint = _name_nearest(name, known)
@@ -198,7 +200,7 @@ def _find_option(key: str, value: object, source: str) -> Any:
 
 
 def _name_nearest(word: str, known: Iterable[str], near: float = _NEAR) -> str:
-    """A hint at the known name that is meant; where none is near, at the list of all."""
+    """A hint: the most similar known name, else the list of all."""
     section, _, name = word.rpartition(".")
     candidates = list(known)
     elsewhere = [full for full in candidates if name and full.rpartition(".")[2] == name]

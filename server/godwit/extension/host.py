@@ -51,7 +51,7 @@ class ExtensionHost:
 
     async def call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         """Run a call; returns its result. Raises AuthorizerFailed for any exception. If cancelled, it returns at once,
-        whatever still runs.
+        even if the call still runs.
         """
         if self._is_ending:
             raise AuthorizerFailed(f"{self.name} has ended")
@@ -242,5 +242,5 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _send(home: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    with suppress(RuntimeError):  # that loop is closed: nobody waits
+    with suppress(RuntimeError):  # that loop is closed: no task waits
         home.call_soon_threadsafe(work)

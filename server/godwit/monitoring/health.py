@@ -22,7 +22,7 @@ class Health:
         self.condition = Condition.STARTING
         self.reason = ""
         self.journal = ""
-        """What the journal's disk says while it fails; such a node is alive and ready, but for who needs the disk."""
+        """The error of the journal's disk while it fails. Such a node is alive and ready; only publishes with `ack=disk` are refused."""
         self.snapshots = ""
         """Why the journal's file of snapshots cannot be written; such a node is alive and ready."""
 

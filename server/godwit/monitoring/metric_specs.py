@@ -87,7 +87,7 @@ SHARD = (
     _counter("connections_refused", "connections", "Connections refused, and requests that could not be read."),
     _counter("commands_refused", "commands", "Commands refused, including publishes."),
     _counter("sends", "sends", "Sends to the kernel."),
-    _counter("short_sends", "sends", "Sends of which a socket accepted only a part."),
+    _counter("short_sends", "sends", "Sends that a socket accepted only in part."),
     _counter("blocked_sends", "sends", "Sends that a full socket did not accept."),
     _counter(
         "mqtt_missed",

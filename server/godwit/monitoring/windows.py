@@ -107,7 +107,7 @@ class Windows:
         return tuple(self._places)
 
     def add(self, time_s: float, weight: float, sample: Mapping[Series, float]) -> None:
-        """One sample of every series, which stands for `weight` seconds up to `time_s`."""
+        """One sample of every series, which represents `weight` seconds up to `time_s`."""
         self.time_s = max(self.time_s, time_s)
         for series in sample:
             self.place(series)
@@ -115,9 +115,7 @@ class Windows:
             known = [sample.get(series) for series in self._places]
             row = make_row(weight, [value or 0.0 for value in known])
             for place, value in enumerate(known):
-                if (
-                    value is None and not self._zeroed[place]
-                ):  # a wire or a shard that is no more: nothing is known of it
+                if value is None and not self._zeroed[place]:  # a protocol or shard that no longer exists has no data
                     row[place * FIELDS] = 0.0
                     row[place * FIELDS + 3] = float("-inf")
             self._put(0, self.time_s, row)

@@ -53,8 +53,8 @@ def plan(
 
     FILE is a TOML file with the tables `workload` and `machine`; flags override it.
     """
-    document, places = read_file(file, "FILE") if file else ({}, None)
-    workload, budget = read_workload(document, flags, places)
+    document, key_lines = read_file(file, "FILE") if file else ({}, None)
+    workload, budget = read_workload(document, flags, key_lines)
     machine = _read_figures(figures) if figures else measure_machine(driver, show_progress)
     if keep is not None:
         keep.write_text(json.dumps(machine.describe(), indent=1) + "\n")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..config.places import Places
+from ..config.key_lines import KeyLines
 from ..errors import ConfigInvalid
 
 
@@ -68,28 +68,28 @@ TABLES: dict[str, type[Workload] | type[Budget]] = {"workload": Workload, "machi
 
 
 def read_workload(
-    document: Mapping[str, Any], flags: Mapping[str, Any], places: Places | None = None
+    document: Mapping[str, Any], flags: Mapping[str, Any], key_lines: KeyLines | None = None
 ) -> tuple[Workload, Budget]:
     """The tables `workload` and `machine` of a TOML document, with flags (by field name; None: not given) that override
     them. Raises ConfigInvalid.
     """
     for name in document:
         if name not in TABLES:
-            source = places.tell(name) if places else ""
+            source = key_lines.tell(name) if key_lines else ""
             hint = "known: workload, machine"
             raise ConfigInvalid(name, document[name], "is not a table of a workload", hint=hint, source=source)
-    workload = _read(Workload, document.get("workload", {}), flags, places)
+    workload = _read(Workload, document.get("workload", {}), flags, key_lines)
     if workload.receivers > workload.connections:
         raise ConfigInvalid("fan_out", workload.fan_out, f"is more than the {workload.connections} connections")
-    return workload, _read(Budget, document.get("machine", {}), flags, places)
+    return workload, _read(Budget, document.get("machine", {}), flags, key_lines)
 
 
-def _read(kind: type[T], table: Any, flags: Mapping[str, Any], places: Places | None) -> T:
+def _read(kind: type[T], table: Any, flags: Mapping[str, Any], key_lines: KeyLines | None) -> T:
     fields = {found.name: found for found in dataclasses.fields(kind)}
     name = next(name for name, known in TABLES.items() if known is kind)
 
     def tell(*path: str) -> str:
-        return places.tell(name, *path) if places else ""
+        return key_lines.tell(name, *path) if key_lines else ""
 
     if not isinstance(table, Mapping):
         raise ConfigInvalid(name, table, "must be a table", source=tell())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import Address, build_config
-from ..config.places import Places
+from ..config.key_lines import KeyLines
 from ..engine import OpenEngine, open_engine
 from ..server import Node
 
@@ -55,7 +55,7 @@ async def node(
     table: dict[str, Any] = {name: dict(section) for name, section in FREE_PORTS.items()}
     for name, section in (settings or {}).items():
         table[name] = {**table.get(name, {}), **section}
-    running = Node(build_config(table, {}, {}, places=Places("testing.node")), open_engine=open_engine)
+    running = Node(build_config(table, {}, {}, key_lines=KeyLines("testing.node")), open_engine=open_engine)
     listeners = await running.start()
     try:
         bound = listeners

@@ -72,7 +72,7 @@ class FaultInjection:
 
     async def run(self) -> None:
         try:
-            late_s = 0.0  # what took longer than planned moves what follows
+            late_s = 0.0  # a fault that took longer than planned delays those that follow
             for fault in self._faults:
                 late_s = max(late_s, self._clock() / 1000 - fault.at_s)
                 if fault.at_s + late_s + fault.for_s > self._until_s:
@@ -176,7 +176,7 @@ class FaultInjection:
         try:
             for stranger in strangers:
                 stranger.setblocking(False)
-                stranger.connect_ex(node.address)  # under way; the kernel goes on with it
+                stranger.connect_ex(node.address)  # under way; the kernel continues it
             await asyncio.sleep(for_s)
             return sum(_is_held(stranger) for stranger in strangers)
         finally:

@@ -166,7 +166,7 @@ class SeededRandom:
 def make_plan(
     seed: int, scale: Scale, kinds: frozenset[Kind], fault_kinds: frozenset[FaultKind], root: str = ROOT
 ) -> Plan:
-    """Make the plan. All subjects are below `root`, which nobody else uses or has used."""
+    """Make the plan. All subjects are below `root`, which no other client uses or has used."""
     styles = _draw_styles(root)
     subscribers = _draw_subscribers(SeededRandom(seed, 1), scale.subscribers, kinds, list(styles), root)
     publishers = [

@@ -33,7 +33,7 @@ SAMPLES_MAX = 4_000  # past it every second one goes
 JOIN_S_MAX = 30.0
 ANSWERS_S_MAX = 30.0
 END_S_MAX = 45.0
-QUIET_S_MAX = 20.0  # nobody moves any more: whoever is short stays short
+QUIET_S_MAX = 20.0  # no subscriber advances any more: missing messages stay missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ async def _play(run: VerifyRun, directory: Path, watch: Watch) -> None:
         publishing = [group.create_task(publisher.run()) for publisher in run.publishers]
         injection = group.create_task(_inject(run))
         await asyncio.sleep(max(0.0, run.plan.scale.seconds - run.clock() / 1000))
-        await injection  # a node that is on its way back has to come back
+        await injection  # a node that restarts has to become ready
         await _end(run, publishing)
         watching.cancel()
         for task in running:

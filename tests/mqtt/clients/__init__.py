@@ -1,1 +1,1 @@
-"""MQTT clients of other people, as their ordinary users have them, against a node: what they expect is what it must do."""
+"""Third-party MQTT clients, in ordinary use, against a node."""

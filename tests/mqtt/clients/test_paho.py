@@ -61,9 +61,9 @@ class Device:
         return [reason.value for reason in self.wait("subscribe")]
 
     def publish(self, topic: str, payload: bytes, qos: int = 1, **said: Any) -> None:
-        told = self.client.publish(topic, payload, qos, **said)
-        told.wait_for_publish(WAIT_S)
-        assert told.is_published()
+        published = self.client.publish(topic, payload, qos, **said)
+        published.wait_for_publish(WAIT_S)
+        assert published.is_published()
 
     def message(self) -> paho.MQTTMessage:
         return self.messages.get(timeout=WAIT_S)
@@ -201,9 +201,9 @@ def test_a_thousand_messages_in_flight_keep_their_order(device: Make) -> None:
     one.client.max_inflight_messages_set(500)
     one.connect()
     one.subscribe("paho/many", 2)
-    told = [one.client.publish("paho/many", str(n).encode(), 2) for n in range(1000)]
+    published = [one.client.publish("paho/many", str(n).encode(), 2) for n in range(1000)]
     assert [int(one.message().payload) for _ in range(1000)] == list(range(1000))
-    told[-1].wait_for_publish(WAIT_S)
+    published[-1].wait_for_publish(WAIT_S)
 
 
 def test_another_connection_of_the_client_takes_over_and_the_first_is_told(device: Make) -> None:

@@ -1,4 +1,4 @@
-"""What one case of the corpus is: bytes, and the answer that the standard asks for."""
+"""One case of the corpus: bytes, and the answer that the standard requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixed header (2.1): types, flags, lengths; and what comes before or instead of CONNECT."""
+"""The fixed header (2.1): types, flags, lengths; and packets before or instead of CONNECT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With `mqtt_ack = "disk"` QoS 2 is exactly once across `kill -9`, wherever in the exchange the node dies, both ways."""
+"""With `mqtt_ack = "disk"` QoS 2 is exactly once across `kill -9` at any step of the exchange, in both directions."""
 
 from __future__ import annotations
 

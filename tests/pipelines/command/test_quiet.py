@@ -1,4 +1,4 @@
-"""What passes of the error stream of Java and of its workers: everything but what nobody can help."""
+"""The filter on the error stream of Java and its workers: everything passes except warnings that a user cannot act on."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ def test_a_file_that_was_cut_or_damaged_is_named_by_whoever_reads_it(tmp_path: P
             lake.read("bronze.messages").agg({"journal_offset": "max"}).collect()
         assert isinstance(translate(found.value), TableBroken) and Path(file).name in str(translate(found.value))
         if size != 0:
-            with pytest.raises(Exception) as told:
+            with pytest.raises(Exception) as raised:
                 run_job("usage")
-            assert isinstance(translate(told.value), TableBroken), size
+            assert isinstance(translate(raised.value), TableBroken), size
         if size is not None:
             reconciled = run_job("reconcile")
             assert reconciled.found == 1 and "messages of a: 0 to 9 MISSING" in reconciled.text

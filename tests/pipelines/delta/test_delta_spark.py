@@ -111,8 +111,8 @@ def test_values_of_every_type_are_the_same_to_delta_on_spark_and_to_us(
         expected = [[same(cross(key)), row] for row, key in enumerate(keys)]
         written = tmp_path / f"ours-{next(numbers)}"
         write(written, schema, keys, partitions)
-        told = ask("read", str(written), name)
-        assert [[same(key), row] for key, row in told] == expected, keys
+        rows = ask("read", str(written), name)
+        assert [[same(key), row] for key, row in rows] == expected, keys
         theirs = tmp_path / f"theirs-{next(numbers)}"
         ask("write", str(theirs), name, [[cross(key), row] for row, key in enumerate(keys)], partitions)
         plain = [(key + 0.0 if isinstance(key, float) else key) for key in keys]

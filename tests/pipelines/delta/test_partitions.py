@@ -1,4 +1,4 @@
-"""What the sink refuses because it would make a table unreadable, and partition values of every type, both ways against delta-rs."""
+"""Rows that the sink refuses because they would make a table unreadable, and partition values of every type, both ways against delta-rs."""
 
 from __future__ import annotations
 

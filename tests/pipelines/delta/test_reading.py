@@ -1,4 +1,4 @@
-"""What a reader of a table takes from its log: partition values, and the columns that there are."""
+"""A reader takes partition values and columns from the log of a table."""
 
 from __future__ import annotations
 

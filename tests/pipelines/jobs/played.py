@@ -1,5 +1,5 @@
-"""The journals of a node that never was: publishers and clients are played, and what a node would have written down
-is written.
+"""The journals of a simulated node: publishers and clients are simulated, and the rows that a node would have written are
+written.
 
 Owns a small world in which the truth is known: what is asked for (`lose`, `repeat`) goes wrong, and nothing else.
 """
@@ -173,9 +173,9 @@ class Play:
 
     def _flush(self, first: Row, selector: str, part: list[Row], at: float) -> None:
         is_pattern = "*" in selector
-        told = 2 if len(part) > 4 and self.lots.random() < 0.08 else 0
-        wrong = self.wrong.pop() if self.wrong and len(part) > 3 and not told else ""
-        count = len(part) - told + {"lose": -1, "repeat": 1}.get(wrong, 0)
+        missed = 2 if len(part) > 4 and self.lots.random() < 0.08 else 0
+        wrong = self.wrong.pop() if self.wrong and len(part) > 3 and not missed else ""
+        count = len(part) - missed + {"lose": -1, "repeat": 1}.get(wrong, 0)
         sequence, arrival = ([part[0][key], part[-1][key]] for key in ("sequence", "arrival"))
         ends: Row = {"epoch": None, "from_sequence": None, "to_sequence": None, "arrival_run": first["run"]}
         ends |= {"from_arrival": arrival[0], "to_arrival": arrival[1]}
@@ -191,8 +191,8 @@ class Play:
             "count": count,
             "bytes": count * 90,
             "conflated": 0,
-            "gaps": int(told > 0),
-            "gap_count": told,
+            "gaps": int(missed > 0),
+            "gap_count": missed,
             "confirmed": False,
         }
         self.rows["deliveries"].append(

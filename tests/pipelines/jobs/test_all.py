@@ -1,4 +1,4 @@
-"""From journals to the report: every job after the other, on a node's life of which the truth is known."""
+"""From journals to the report: all jobs in order, on a simulated node whose history is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of which no message can be read: what they delivered is judged, reconcile names what is damaged, and the rest is audited."""
+"""Nodes whose messages cannot be read: their deliveries are audited, `reconcile` names the damage, and other nodes are audited as usual."""
 
 from __future__ import annotations
 

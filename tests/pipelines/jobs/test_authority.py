@@ -1,4 +1,4 @@
-"""Who vouches for an identity stands beside it in every table that names one, also in tables made before it did."""
+"""Every table with an identity has a column for its authority, also tables that are older than the column."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_an_older_table_of_sessions_goes_on(spark: SparkSession, lake: Lake, run
         come(3, "disconnected", 1, TOKEN), come(4, "connected", 3, CERTIFICATE), come(5, "disconnected", 3, CERTIFICATE)
     )
     land(come(6, "connected", 4, TOKEN))
-    told = {row.connection: (row.end_state, row.authority) for row in lake.read("silver.sessions").collect()}
-    assert told == {
+    known = {row.connection: (row.end_state, row.authority) for row in lake.read("silver.sessions").collect()}
+    assert known == {
         1: ("closed", TOKEN),
         2: ("closed", None),  # nothing was heard of it since
         3: ("closed", CERTIFICATE),
@@ -60,13 +60,13 @@ def test_the_audit_names_the_authority_and_fills_older_tables(spark: SparkSessio
     lake.append("bronze.deliveries", frame(spark, DELIVERIES, handed))
     for since in ({}, {"since": "2026-11-21 10:00"}, {}):
         assert run_job("audit", **since).found == 1
-        assert told(lake, "gold.audit_ranges") == [(1, "ann", TOKEN), (2, "ann", CERTIFICATE)]
-        assert told(lake, "gold.audit_faults") == [(2, "ann", CERTIFICATE)]
+        assert known(lake, "gold.audit_ranges") == [(1, "ann", TOKEN), (2, "ann", CERTIFICATE)]
+        assert known(lake, "gold.audit_faults") == [(2, "ann", CERTIFICATE)]
         for name in AUDIT:
             forget_authority(lake, name)
 
 
-def told(lake: Lake, name: str) -> list[tuple[Any, ...]]:
+def known(lake: Lake, name: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, lake.read(name).select("connection", "identity", "authority").collect()))
 
 

@@ -1,4 +1,4 @@
-"""What has gathered over hours is summed up whole, in however many batches it comes."""
+"""A backlog of hours is aggregated completely, in any number of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lands as it comes, lands with what it stands on: nobody who reads the tables meets a delivery before its subscription."""
+"""Continuous landing keeps references: a reader of the tables never finds a delivery before its subscription."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def rows(writer: JournalWriter, count: int) -> list[dict[str, Any]]:
 
 def land(checkpoint: Path, batch: int, begun: int, next: int, *, is_done: bool = True) -> None:
     """What Spark leaves of a batch of `access`."""
-    told = {"stream": "access", "nodes": {"a": next}, "begun": {"a": begun}, "runs": {"a": [["", next, None]]}}
+    offset = {"stream": "access", "nodes": {"a": next}, "begun": {"a": begun}, "runs": {"a": [["", next, None]]}}
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
-    (checkpoint / "offsets" / str(batch)).write_text("v1\n{}\n" + json.dumps(told))
+    (checkpoint / "offsets" / str(batch)).write_text("v1\n{}\n" + json.dumps(offset))
     if is_done:
         (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
 
@@ -82,15 +82,15 @@ def test_a_journal_that_began_anew_has_not_landed_by_the_length_of_the_one_befor
     checkpoint, data = tmp_path / "place", tmp_path / "node"
     access = JournalWriter(data, "access", node="a")
     access.write([{**row, "run": "b2"} for row in rows(access, 3)])
-    told: dict[str, Any] = {"stream": "access", "nodes": {"a": 90}, "runs": {"a": [["a1", 90, None]]}}
+    offset: dict[str, Any] = {"stream": "access", "nodes": {"a": 90}, "runs": {"a": [["a1", 90, None]]}}
     for folder in ("offsets", "commits"):
         (checkpoint / folder).mkdir(parents=True)
-    (checkpoint / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(told))
+    (checkpoint / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(offset))
     (checkpoint / "commits" / "0").write_text("v1\n{}")
     following = Following(str(data), [Query("access", str(checkpoint), {})])
     assert following.reach({"a": 10}) == {}
-    told["runs"]["a"].append(["b2", 3, None])
-    (checkpoint / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(told))
+    offset["runs"]["a"].append(["b2", 3, None])
+    (checkpoint / "offsets" / "0").write_text("v1\n{}\n" + json.dumps(offset))
     assert following.reach({"a": 10}) == {"a": 10}
 
 

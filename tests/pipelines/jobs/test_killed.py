@@ -1,4 +1,4 @@
-"""A job that sums or merges is killed at random moments, again and again: its tables are those of a run that nobody disturbed."""
+"""A job that sums or merges is killed at random moments, again and again: its tables equal those of an undisturbed run."""
 
 from __future__ import annotations
 

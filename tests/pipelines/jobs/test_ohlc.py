@@ -1,4 +1,4 @@
-"""The table of bars holds every value once, whatever batches the journals of whichever nodes come in."""
+"""The table of bars has every value once, for any batches of any nodes' journals."""
 
 from __future__ import annotations
 

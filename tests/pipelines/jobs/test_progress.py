@@ -1,4 +1,4 @@
-"""What a person sees of a run at a terminal: a bar that grows as batches are done, and is full at the end."""
+"""The progress bar at a terminal: it grows with each batch, and is full at the end."""
 
 from __future__ import annotations
 

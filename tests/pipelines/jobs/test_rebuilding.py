@@ -1,4 +1,4 @@
-"""`--rebuild`: what a job has made is removed whole and made again, and nothing is removed that would not come again."""
+"""`--rebuild`: a job's results are removed completely and computed again, and nothing is removed that cannot be computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on a journal that began anew or went on from a copy: every row lands once, and what is compared is of one run."""
+"""Jobs on a journal that was recreated or continued from a copy: every row lands once, and comparisons stay within one run."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_a_journal_that_began_anew_lands_whole_and_is_compared_by_run(
     write(tmp_path / "node-1", ("b2", 600))
     behind = run_job("reconcile")
     assert behind.found == 0 and "messages of node-a: 0 to 599 not landed yet" in behind.text
-    told = play(lake)
-    assert "land-messages: 600 rows in" in told
+    output = play(lake)
+    assert "land-messages: 600 rows in" in output
     assert (
         "land-messages: node node-a: the journal began again: 600 rows from offset 0 on, of run b2, are read in addition to those"
-        in told
+        in output
     )
     assert rows_of(lake) == [*stretch("a1", 0, 200), *stretch("b2", 0, 600)]
     assert "messages of node-a: 600 rows landed, none missing" in run_job("reconcile").text
@@ -94,8 +94,8 @@ def test_a_damaged_row_is_known_by_its_run(tmp_path: Path, lake: Lake, run_job: 
         content = path.read_bytes()
         at = content.index(b"thermometer")
         path.write_bytes(content[:at] + b"T" + content[at + 1 :])
-        told = play(lake)
-        assert "land-messages: 19 rows in" in told and "1 row was added to bronze.quarantine" in told
+        output = play(lake)
+        assert "land-messages: 19 rows in" in output and "1 row was added to bronze.quarantine" in output
     assert rows_of(lake, "bronze.quarantine") == [("a1", 0), ("b2", 0)]
     assert rows_of(lake) == [*stretch("a1", 1, 20), *stretch("b2", 1, 20)]
     found = run_job("reconcile")

@@ -1,4 +1,4 @@
-"""A replay leaves out what expired, and what the node refuses where that is wanted; it says how much of each."""
+"""A replay leaves out expired messages and, on request, those that the node refuses; it reports how many of each."""
 
 from __future__ import annotations
 

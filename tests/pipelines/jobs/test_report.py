@@ -1,4 +1,4 @@
-"""The report's page: says what its document says, asks nobody for anything, and is not fooled by names."""
+"""The report's page: shows what its document has, loads nothing from the network, and escapes names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from godwit_pipelines.jobs.audit import say_verdict
 from godwit_pipelines.report import build_document, build_page
 from godwit_pipelines.report.charts import TICK_STEPS, Chart, Series
 from godwit_pipelines.report.command import write_report
-from godwit_pipelines.report.document import _audit, _faults_over_time, _told, read_quantile
+from godwit_pipelines.report.document import _audit, _faults_over_time, _reported, read_quantile
 from godwit_pipelines.tables import DATE, TABLES
 from tests.pipelines.journals import START
 from tests.pipelines.test_delta import write
@@ -71,8 +71,8 @@ def test_a_table_that_cannot_be_read_is_named(damaged: str, tmp_path: Path) -> N
 def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     proven = build_page(a_document(tmp_path))
     assert "PROVEN" in proven and "1,234 messages were delivered" in proven and "BROKEN" not in proven
-    told = build_page(a_document(tmp_path, state="told") | {"told": {"gaps": 2, "messages": 7}})
-    assert "7 messages could not be delivered" in told and "gaps reported, with 7 messages" in told
+    reported = build_page(a_document(tmp_path, state="told") | {"told": {"gaps": 2, "messages": 7}})
+    assert "7 messages could not be delivered" in reported and "gaps reported, with 7 messages" in reported
     excused = build_page(a_document(tmp_path, state="told", excused=3))
     assert "3 cannot be judged" in excused and "each client that missed one" not in excused
     assert "all in order" not in excused and "All others were delivered in order" in excused
@@ -129,8 +129,8 @@ def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     hour |= dict.fromkeys(
         ("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "excused", "faults"), 0
     )
-    told = fault | {"kind": "gap", "cause": "told", "messages": 5}
-    audit = _audit([hour], [fault, told])
+    reported = fault | {"kind": "gap", "cause": "told", "messages": 5}
+    audit = _audit([hour], [fault, reported])
     assert (audit["told"], audit["not_landed"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
     assert _audit([hour | {"told": 0}], [fault])["state"] == "proven"
     repeat = fault | {"kind": "repeat", "cause": "the journal lost rows"}
@@ -140,7 +140,7 @@ def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     assert _audit([hour, hour | {"verdict": "unproven"}], [])["state"] == "unproven"
     older = {name: value for name, value in hour.items() if name != "excused"}
     assert _audit([older, hour | {"excused": None}], [])["excused"] == 0, "the column is younger than the table"
-    assert [told for _, told, _ in _faults_over_time([], [fault, told], 10)] == [5]
+    assert [reported for _, reported, _ in _faults_over_time([], [fault, reported], 10)] == [5]
 
 
 def test_what_clients_were_told_of_the_time_before_they_came_back_is_told_too() -> None:
@@ -149,8 +149,8 @@ def test_what_clients_were_told_of_the_time_before_they_came_back_is_told_too() 
         for n, missed in enumerate((0, 9))
     ]
     gap = {"declared": True, "messages": 5, "cause": "told", "kind": "gap", "time": NOW + timedelta(seconds=10)}
-    assert _told(windows, {"told_gaps": 1, "told": 5}) == {"gaps": 4, "messages": 9}
-    assert _told([], {"told_gaps": 1, "told": 5}) == {"gaps": 1, "messages": 5}
+    assert _reported(windows, {"told_gaps": 1, "told": 5}) == {"gaps": 4, "messages": 9}
+    assert _reported([], {"told_gaps": 1, "told": 5}) == {"gaps": 1, "messages": 5}
     at = int(NOW.timestamp())
     wrong = gap | {"declared": False, "messages": 1, "time": NOW + timedelta(seconds=40)}
     assert _faults_over_time(windows, [gap, wrong], 10) == [(at + 10, 9, 0), (at + 40, 0, 1)]

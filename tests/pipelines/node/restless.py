@@ -1,4 +1,4 @@
-"""Clients that never sit still, in the node's own environment: they subscribe again and again, to the same, from wherever they like.
+"""Restless clients, in the node's own environment: they subscribe repeatedly to the same subjects, from random positions.
 
     python restless.py SEED ws://HOST:PORT/v1/live ...
 
@@ -32,8 +32,8 @@ class Client:
 
     async def read(self, socket: ClientConnection) -> None:
         async for text in socket:
-            told = json.loads(text)
-            for each in told if isinstance(told, list) else [told]:
+            row = json.loads(text)
+            for each in row if isinstance(row, list) else [row]:
                 if "message" in each and "at" in each:
                     self.places[each["message"]] = each["at"]
                 if "resume_token" in each:

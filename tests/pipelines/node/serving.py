@@ -1,4 +1,4 @@
-"""A real node with a journal, and what it answers, for tests that go all the way round."""
+"""A real node with a journal, and its answers, for end-to-end tests."""
 
 from __future__ import annotations
 

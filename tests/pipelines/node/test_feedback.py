@@ -20,8 +20,8 @@ def call(url: str, key: str, method: str, path: str, body: object = None) -> dic
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url + path, data, {"Authorization": f"Bearer {key}"}, method=method)
     with urllib.request.urlopen(request, timeout=30) as answer:
-        told: dict[str, object] = json.loads(answer.read() or b"{}")
-        return told
+        reply: dict[str, object] = json.loads(answer.read() or b"{}")
+        return reply
 
 
 def test_what_dispatch_wrote_down_lands_once(tmp_path: Path, lake: Lake, run_job: Runs) -> None:

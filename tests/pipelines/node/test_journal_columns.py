@@ -153,7 +153,7 @@ def of(rows: list[Row], address: str) -> list[Row]:
     return found
 
 
-def told(rows: list[Row]) -> list[tuple[object, ...]]:
+def described(rows: list[Row]) -> list[tuple[object, ...]]:
     """What happened, without who it was and when."""
     return [(row["kind"], row["selector"], row["outcome"], row["resumed_from"], row["code"]) for row in rows]
 
@@ -181,7 +181,7 @@ def test_rows_of_access_say_what_a_websocket_did(tmp_path: Path) -> None:
         client.leave(3001, b"enough")
         gone, gone_us = time.monotonic(), time.time() * 1e6
     rows = of(read(tmp_path, "access"), client.address)
-    assert told(rows) == [
+    assert described(rows) == [
         ("connected", None, None, None, None),
         ("subscribed", "/a/fresh", "live", None, None),
         ("subscribed", "/a/b", "recovered", places[1], None),
@@ -221,8 +221,8 @@ def test_rows_of_access_say_what_event_streams_and_mqtt_did(tmp_path: Path) -> N
             peer.ended()
     rows = read(tmp_path, "access")
     of_stream, of_fresh, of_peer = (of(rows, address) for address in (stream.address, fresh.address, came_from))
-    assert told(of_stream)[1:2] == [("subscribed", "/a/b", "recovered", places[2], None)]
-    assert told(of_fresh)[1:2] == [("subscribed", "/a/fresh", "live", None, None)]
+    assert described(of_stream)[1:2] == [("subscribed", "/a/b", "recovered", places[2], None)]
+    assert described(of_fresh)[1:2] == [("subscribed", "/a/fresh", "live", None, None)]
     for each in (of_stream, of_fresh):
         assert [row["kind"] for row in each] == ["connected", "subscribed", "disconnected"]
         assert [row["protocol"] for row in each] == ["sse", "sse", "sse"]

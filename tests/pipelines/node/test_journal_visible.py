@@ -1,7 +1,7 @@
-"""`visible = "journaled"` on a real node: whatever a subscriber was shown of such a pattern lies in the journal's files at that moment,
-and is there when the node is killed under load and starts again.
+"""`visible = "journaled"` on a real node: every message that a subscriber received is in the journal's files at that moment, and still
+there when the node is killed under load and starts again.
 
-What nobody waits for is written only after seconds here, so that a message shown too early is found missing.
+Other messages are written only after seconds here, so that a message that is sent too early is found missing.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def follow(url: str, selector: str, after: str | None = None) -> Iterator[Row]:
     headers = {} if after is None else {"Last-Event-ID": after}
     asked = urllib.request.Request(f"{url}/v1/stream?subject={urllib.parse.quote(selector)}", headers=headers)
     try:
-        with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as told:
-            while line := told.readline():
+        with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as rows_read:
+            while line := rows_read.readline():
                 if line.startswith(b"data: ") and line.endswith(b"\n"):
                     yield json.loads(line.removeprefix(b"data: "))
     except (ConnectionError, HTTPException):
@@ -106,17 +106,17 @@ def read_contents(folder: Path) -> dict[tuple[str, str], Any]:
 
 def test_who_is_shown_a_message_finds_it_in_the_files_and_in_order(tmp_path: Path, config: tuple[str, str]) -> None:
     folder, count = tmp_path / "data/journal/messages", 90
-    with node_process(tmp_path, *config) as (url, _), closing(follow(url, "/**")) as told:
-        assert next(told)["ok"] == "subscribed"
+    with node_process(tmp_path, *config) as (url, _), closing(follow(url, "/**")) as rows_read:
+        assert next(rows_read)["ok"] == "subscribed"
         for first in range(0, count, 9):
             batch = [(SUBJECTS[n % 3], n) for n in range(first, first + 9)]
             places = publish(url, *batch)
             for (subject, content), place in zip(batch, places, strict=True):
-                shown = next(row for row in told if "message" in row)
+                shown = next(row for row in rows_read if "message" in row)
                 assert (shown["message"], shown["at"], shown["content"]) == (subject, place, content)
                 assert read_contents(folder).get((subject, place)) == content, f"{subject} {place} was shown too early"
         (place,) = publish(url, ("/plain/a", -1))
-        shown = next(row for row in told if "message" in row)
+        shown = next(row for row in rows_read if "message" in row)
         assert (shown["message"], shown["at"]) == ("/plain/a", place)
         assert ("/plain/a", place) not in read_contents(folder), "a message of another pattern waits for no disk"
 
@@ -126,13 +126,13 @@ class Reader(threading.Thread):
 
     def __init__(self, url: str, selector: str, enough: int) -> None:
         super().__init__(daemon=True)
-        self.told, self.enough = follow(url, selector), enough
-        assert next(self.told)["ok"] == "subscribed"
+        self.rows_read, self.enough = follow(url, selector), enough
+        assert next(self.rows_read)["ok"] == "subscribed"
         self.seen: list[tuple[str, str, Any]] = []
         self.has_enough = threading.Event()
 
     def run(self) -> None:
-        for row in self.told:
+        for row in self.rows_read:
             if "message" in row:
                 self.seen.append((row["message"], row["at"], row["content"]))
                 if len(self.seen) == self.enough:
@@ -192,11 +192,11 @@ def test_nothing_that_was_shown_is_lost_when_the_node_is_killed_under_load(
                 newest = list(kept[subject].values())[-1]
                 assert json.load(answer) == newest["content"] >= seen[subject][-1][2]
             rest = list(kept[subject])[len(shown) :]
-            with closing(follow(url, subject, after=last)) as told:
-                assert next(told)["ok"] == "subscribed"
+            with closing(follow(url, subject, after=last)) as rows_read:
+                assert next(rows_read)["ok"] == "subscribed"
                 for place in rest:
-                    assert next(told)["at"] == place
+                    assert next(rows_read)["at"] == place
                 (fresh,) = publish(url, (subject, -1))
-                item, newest_place = next(told), list(kept[subject])[-1]
+                item, newest_place = next(rows_read), list(kept[subject])[-1]
                 assert (item["at"], item["after"]) == (fresh, newest_place), "nothing is missing between the two"
                 assert int(fresh.split(".")[0]) > int(epoch), "no position is given twice"

@@ -1,4 +1,4 @@
-"""What a node writes down of how long its deliveries took, against a reader's clock."""
+"""The delivery latencies that a node records, compared with a reader's clock."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_what_the_node_itself_publishes_takes_no_longer_than_its_readers_see(tmp
     settings.write_text('[patterns."/$node/**"]\njournal = true\n')  # by default nothing of it is in the journal
     with (
         running_node(tmp_path, "--config", str(settings)) as url,
-        urllib.request.urlopen(f"{url}/v1/stream?subject=/$node/**", timeout=60) as told,
+        urllib.request.urlopen(f"{url}/v1/stream?subject=/$node/**", timeout=60) as response,
     ):
         times: set[int] = set()
         while len(times) < ROUNDS:  # the figures of a second each, all published at once
-            line = told.readline()
+            line = response.readline()
             message = json.loads(line.removeprefix(b"data: ")) if line.startswith(b"data: ") else {}
             if "message" in message and not message.get("snapshot"):
                 times.add(message["time"])

@@ -1,4 +1,4 @@
-"""Jobs that publish, all the way round a real node: what they make of its journal comes back on subjects, once, in order."""
+"""Jobs that publish, end to end with a real node: their results appear on subjects, once, in order."""
 
 from __future__ import annotations
 

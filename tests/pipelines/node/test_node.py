@@ -1,4 +1,4 @@
-"""A real node's journal, read by the same source as the tests' own: what was published is there, byte for byte, with a sound checksum."""
+"""A real node's journal, read by the same source as simulated ones: every publish is there, byte for byte, with a valid checksum."""
 
 from __future__ import annotations
 

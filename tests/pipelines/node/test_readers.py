@@ -1,4 +1,4 @@
-"""Others read the journal as it is: the page's own lines, with polars, with pyarrow and with DuckDB, on what a killed node had written."""
+"""Other programs read the journal: the examples of its page, with polars, pyarrow and DuckDB, on the files of a killed node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals of real nodes that began anew, went on from a copy, or were copied under another name: what was published lands once."""
+"""Journals of real nodes that were recreated, continued from a copy, or copied under another name: every publish lands once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever clients do to a node that keeps its promises, the audit of its journal is no false alarm."""
+"""The audit of a correct node's journal raises no false alarm, whatever its clients do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that starts with more in its journal than its settings keep lets go of the oldest, and serves the rest."""
+"""A node that starts with more in its journal than its settings keep deletes the oldest segments, and serves the rest."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ COUNT = 40
 
 def token_of(tenant: str) -> str:
     """A token (JWT, HS256) of a tenant's own user, who may do everything."""
-    told: dict[str, object] = {"iss": ISSUER, "sub": f"user of {tenant}", "org": tenant, "exp": time.time() + 600}
-    told["permissions"] = {"allow": {"both": ["/**"]}}
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in ({"alg": "HS256"}, told)]
+    claims: dict[str, object] = {"iss": ISSUER, "sub": f"user of {tenant}", "org": tenant, "exp": time.time() + 600}
+    claims["permissions"] = {"allow": {"both": ["/**"]}}
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in ({"alg": "HS256"}, claims)]
     sealed = base64.urlsafe_b64encode(hmac.digest(SECRET, b".".join(parts), hashlib.sha256)).rstrip(b"=")
     return b".".join([*parts, sealed]).decode()
 
@@ -84,5 +84,5 @@ def test_a_tenant_and_the_statistics_reach_the_tables(tmp_path: Path, lake: Lake
     figures = lake.read("bronze.stats").filter("scope = 'node' and window_name = 'now'")
     written = {row.metric for row in figures.select("metric").distinct().collect()}
     assert set(INDICATORS.values()) <= written, "what a node costs is fitted to figures that it has"
-    told = run_job("capacity")
-    assert "1 node fitted" in told.text
+    claims = run_job("capacity")
+    assert "1 node fitted" in claims.text

@@ -1,4 +1,4 @@
-"""A checkpoint of which a power cut left files empty or missing ends its job, with the remedy, before Spark reads it."""
+"""A checkpoint with files that a power cut left empty or missing ends its job, with the remedy, before Spark reads it."""
 
 from __future__ import annotations
 

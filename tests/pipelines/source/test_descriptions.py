@@ -58,8 +58,8 @@ def test_a_flipped_bit_of_a_description_loses_nothing_that_a_node_recovers(
     seed = random.SystemRandom().randrange(1 << 32)
     flips = random.Random(seed).sample(flips, count) if count else flips
     command = [str(ROOT / ".venv/bin/python"), "-c", _CHECK, str(file), str(tmp_path / "journal")]
-    told = subprocess.run(command, input=json.dumps(flips), check=True, capture_output=True, text=True, timeout=900)
-    for (at, bit), answer in zip(flips, told.stdout.splitlines(), strict=True):
+    done = subprocess.run(command, input=json.dumps(flips), check=True, capture_output=True, text=True, timeout=900)
+    for (at, bit), answer in zip(flips, done.stdout.splitlines(), strict=True):
         content = bytearray(whole)
         content[at] ^= 1 << bit
         file.write_bytes(content)

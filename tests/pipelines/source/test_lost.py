@@ -1,4 +1,4 @@
-"""What is lost of a journal: one row of the quarantine for each extent, and a line of `reconcile`."""
+"""Lost rows of a journal: one row of the quarantine for each range, and a line of `reconcile`."""
 
 from __future__ import annotations
 

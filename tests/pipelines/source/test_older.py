@@ -1,4 +1,4 @@
-"""Journals of older nodes, whose rows lack columns that came later: they are read, with nulls in their place."""
+"""Journals of older nodes, whose rows lack newer columns: they are read with nulls."""
 
 from __future__ import annotations
 

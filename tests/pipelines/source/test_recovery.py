@@ -1,4 +1,4 @@
-"""What is read of a damaged open segment: the rows that a node would recover, and a fault for every row before them that is lost."""
+"""Reading a damaged open segment: the rows that a node would recover, and a fault for every lost row before them."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ def run_audit(
         found = conclude(judged, find_faults(judged), folded)
     sums.unpersist()
     kept = [{node: list[SparkRow]() for node in scenes} for _ in range(3)]
-    for by_node, told in zip(kept, (found.faults, found.verdict, found.ranges), strict=True):
-        for row in told.collect():
+    for by_node, expected in zip(kept, (found.faults, found.verdict, found.ranges), strict=True):
+        for row in expected.collect():
             by_node[row.node].append(row)
     if folded:
         folded.release()

@@ -66,7 +66,7 @@ def _draw_rows(case: Case, lots: random.Random, calm: bool) -> None:
         if case.rows and lots.random() < 0.03:
             at = lots.randint(1, len(places))
             _subscribe_again(case, _row(case, term, None, places[at - 1], confirmed=True))
-        told = told_gaps = 0
+        reported = told_gaps = 0
         if at >= len(places) or (not calm and lots.random() < 0.08):
             other = lots.choice(list(case.published)) if not calm else term + 1
             if other not in case.published:
@@ -87,11 +87,11 @@ def _draw_rows(case: Case, lots: random.Random, calm: bool) -> None:
         if not calm and lots.random() < 0.2:
             count = max(0, count + lots.choice((-2, -1, 1)))
         if not told_gaps and lots.random() < (0.3 if not calm else 0):
-            told_gaps, told = 1, lots.randint(1, 4)
+            told_gaps, reported = 1, lots.randint(1, 4)
         if calm and lots.random() < 0.3 and count > 1:  # a true gap, counted right
-            told_gaps, told = 1, lots.randint(1, count - 1)
-            count -= told
-        gap_count = None if told_gaps and (not told or lots.random() < 0.2) else told
+            told_gaps, reported = 1, lots.randint(1, count - 1)
+            count -= reported
+        gap_count = None if told_gaps and (not reported or lots.random() < 0.2) else reported
         row = _row(case, term, places[first], places[last], count=count, conflated=conflated)
         case.rows.append(row | {"gaps": told_gaps, "gap_count": gap_count})
         at = max(at, last + 1) if first <= at else last + 1
@@ -175,7 +175,7 @@ def find(case: Case) -> Found:
     for index, row in enumerate(case.rows):
         places = case.published[row["epoch"] or int(str(row["arrival_run"])[1:])]
         offset, count = row["journal_offset"], row["gap_count"]
-        told = row["gaps"] and (10**9 if count is None else count)
+        reported = row["gaps"] and (10**9 if count is None else count)
         now = row["epoch"] or row["arrival_run"]
         kind = "arrival" if case.is_pattern else "sequence"
         lo, hi = row[f"from_{kind}"], row[f"to_{kind}"]
@@ -199,7 +199,7 @@ def find(case: Case) -> Found:
         if now != term or set_back:
             term, reached, seen = now, None, set()
         if across:
-            told = 10**9 if row["gaps"] else 0
+            reported = 10**9 if row["gaps"] else 0
         jumped = [place for place in places if reached is not None and reached < place < lo]
         back = [place for place in mine if reached is not None and place <= reached]
         for place in back:
@@ -209,8 +209,8 @@ def find(case: Case) -> Found:
         lacking = len(mine) - row["count"] - row["conflated"]
         if case.is_pattern and lacking < 0:  # merged messages may hold what came before the range
             lacking = min(0, lacking + row["conflated"])
-        gaps.append({"at": offset, "missing": {(term, place) for place in jumped}, "across": across, "told": told})
-        told_inside = min(max(0, told - len(jumped) - across), max(0, lacking))
+        gaps.append({"at": offset, "missing": {(term, place) for place in jumped}, "across": across, "told": reported})
+        told_inside = min(max(0, reported - len(jumped) - across), max(0, lacking))
         found[offset, "gap", True] += told_inside
         found[offset, "hole", False] += max(0, lacking) - told_inside
         found[offset, "repeat", False] += max(0, -lacking)

@@ -1,4 +1,4 @@
-"""A journal that began anew beside one whose first messages retention let go of: each is judged by its own."""
+"""A recreated journal, and one whose first messages retention deleted: each is audited by its own history."""
 
 from __future__ import annotations
 

@@ -65,12 +65,12 @@ def across_a_restart(*, count: int) -> Scene:
 
 
 def test_who_resumes_across_a_restart_is_measured_on_the_arrivals_of_both_runs(audited: Audited) -> None:
-    def told(scene: str) -> list[tuple[str, int, str]]:
+    def faults_of(scene: str) -> list[tuple[str, int, str]]:
         return sorted((row.kind, row.messages, row.cause) for row in audited.faults[scene])
 
     cut = ("unpublished", 2, "the run was cut short")
-    assert told("resumed, all handed over") == [cut]
-    assert told("resumed, one short") == [("hole", 1, ""), cut]
+    assert faults_of("resumed, all handed over") == [cut]
+    assert faults_of("resumed, one short") == [("hole", 1, ""), cut]
 
 
 def what_is_left(*, first_offset: int) -> Scene:
@@ -101,11 +101,11 @@ def what_is_left(*, first_offset: int) -> Scene:
 
 
 def test_what_was_handed_over_before_the_first_message_that_is_left_is_not_judged(audited: Audited) -> None:
-    def told(scene: str) -> list[tuple[str, int]]:
+    def faults_of(scene: str) -> list[tuple[str, int]]:
         return sorted((row.kind, row.messages) for row in audited.faults[scene])
 
-    assert told("retained") == [("hole", 1)]
-    assert told("never published") != [("hole", 1)]  # nothing was let go: those were never published
+    assert faults_of("retained") == [("hole", 1)]
+    assert faults_of("never published") != [("hole", 1)]  # nothing was let go: those were never published
 
 
 def half_landed() -> Scene:
@@ -138,7 +138,7 @@ def test_what_was_handed_over_may_land_before_what_was_published(audited: Audite
         (1, "unpublished", 3, "not landed yet"),
         (2, "unpublished", 2, "not landed yet"),
     ]
-    assert {(row.told, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
+    assert {(row.faults_of, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
 
 
 def around_a_hole() -> Scene:
@@ -266,7 +266,7 @@ def test_what_the_disk_lost_excuses_what_came_twice_too(audited: Audited) -> Non
         ("b", "repeat", 2, ""),
     ]
     verdict = audited.verdicts["rows lost"][0]
-    assert (verdict.told, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
+    assert (verdict.faults_of, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
 
 
 def check(cases: list[Case], rows: list[SparkRow]) -> None:
@@ -274,9 +274,9 @@ def check(cases: list[Case], rows: list[SparkRow]) -> None:
     wrong = [case for case in cases if found.get(case.number, Counter()) != find(case)]
     if wrong:
         least = min(wrong, key=lambda case: len(case.rows))
-        told = "\n".join(str({k: v for k, v in row.items() if v not in (None, "")}) for row in least.rows)
+        faults_of = "\n".join(str({k: v for k, v in row.items() if v not in (None, "")}) for row in least.rows)
         pytest.fail(
-            f"{len(wrong)} of {len(cases)}; the shortest:\n{least.published}\n{told}\n"
+            f"{len(wrong)} of {len(cases)}; the shortest:\n{least.published}\n{faults_of}\n"
             f"found {found.get(least.number)}\nis {find(least)}"
         )
 
@@ -301,8 +301,8 @@ def test_an_hour_of_a_selector_is_broken_told_or_proven_as_its_faults_say(audite
         return "told" if found else "proven"
 
     expected = {case.selector: state(find(case)) for case in cases if case.rows}
-    told = {row.selector: row.verdict for row in audited.verdicts["drawn"]}
-    assert told == expected and set(told.values()) == {"broken", "told", "proven"}
+    faults_of = {row.selector: row.verdict for row in audited.verdicts["drawn"]}
+    assert faults_of == expected and set(faults_of.values()) == {"broken", "told", "proven"}
     sums = [sum(row[name] for row in audited.verdicts["drawn"]) for name in ("messages", "ranges")]
     handed = [row for case in cases for row in case.rows]
     assert sums == [sum(row["count"] for row in handed), sum(not row["confirmed"] for row in handed)]  # type: ignore[misc]  # a checker's rows hold anything

@@ -17,8 +17,8 @@ Row = dict[str, Any]
 
 
 def began(run: str, at: int, follows: str | None = None, arrival: int | None = None, *, clean: bool = True) -> Row:
-    told = {"follows_run": follows, "follows_arrival": arrival, "follows_clean": None if follows is None else clean}
-    return {"node": "n", "run": run, "kind": "began", "journal_offset": at, "time": MICROS + at, "epoch": 1, **told}
+    fields = {"follows_run": follows, "follows_arrival": arrival, "follows_clean": None if follows is None else clean}
+    return {"node": "n", "run": run, "kind": "began", "journal_offset": at, "time": MICROS + at, "epoch": 1, **fields}
 
 
 def reached(**arrivals: int) -> list[Row]:
@@ -46,8 +46,8 @@ def test_a_run_that_follows_one_of_which_more_landed_is_a_branch() -> None:
 def test_what_is_known_of_a_shared_run_is_known_in_each_branch() -> None:
     said = [began("a", 0), began("b", 1, "a", 10), began("f", 1, "a", 4, clean=False)]
     (fork,) = branches = find_branches(said, [])
-    told = [(row["node"], row["run"], row["kind"]) for row in split_runs(said, branches)]
-    assert told == [
+    fields = [(row["node"], row["run"], row["kind"]) for row in split_runs(said, branches)]
+    assert fields == [
         *(("n", "a", "began"), (fork.name, "a", "began"), ("n", "b", "began"), (fork.name, "f", "began")),
         *(("n", "a", "lost"), (fork.name, "a", "lost")),
     ]

@@ -112,9 +112,9 @@ def test_percentiles_are_within_their_bucket(spark: SparkSession) -> None:
         delivery_windows(frame(spark, DELIVERIES, []), frame(spark, LATENCY, [latency(0, 1, buckets)]))
     ).first()
     assert found is not None
-    for q, told in ((0.5, found.p50_us), (0.95, found.p95_us), (0.99, found.p99_us)):
+    for q, computed in ((0.5, found.p50_us), (0.95, found.p95_us), (0.99, found.p99_us)):
         exact = times[int(q * len(times))]
-        assert exact / 2 <= told <= exact * 2
+        assert exact / 2 <= computed <= exact * 2
 
 
 def test_a_budget_burns_as_fast_as_deliveries_are_late_or_missing(spark: SparkSession) -> None:
@@ -135,5 +135,5 @@ def test_each_tenant_burns_its_own_budget_though_nodes_time_for_all(spark: Spark
     ]
     times = [latency(0, 10, [0, 90] + [0] * 18 + [10]), latency(1, 10, [0, 5]) | {"selector": "/b"}]
     burned = burn_rates(delivery_windows(frame(spark, DELIVERIES, handed), frame(spark, LATENCY, times)), 65_536, 0.9)
-    told = {row.tenant: (row.good, row.total, round(row.burn_1h, 6)) for row in burned.collect()}
-    assert told == {"a": (810, 900, 1.0), "b": (140, 175, 2.0), "c": (7, 7, 0.0)}
+    computed = {row.tenant: (row.good, row.total, round(row.burn_1h, 6)) for row in burned.collect()}
+    assert computed == {"a": (810, 900, 1.0), "b": (140, 175, 2.0), "c": (7, 7, 0.0)}

@@ -1,4 +1,4 @@
-"""What is in order is folded, nothing else is, and the audit's tables are the same with it and without."""
+"""Only deliveries in order are folded, and the audit's tables are the same with and without folding."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.pipelines.transforms.checker import MICROS, Case, Row, draw_case
 from tests.pipelines.transforms.rows import frame
 
 CASES, SEED, LAST, HOUR_US = 150, 7, 40, 3_600_000_000
-Told = dict[str, Any]
+Delivery = dict[str, Any]
 
 
-def handed(begin: int, end: int, **told: Any) -> Told:
-    return {"from_sequence": begin, "to_sequence": end, "epoch": 1, "count": end - begin + 1, "gap_count": 0} | told
+def handed(begin: int, end: int, **more: Any) -> Delivery:
+    return {"from_sequence": begin, "to_sequence": end, "epoch": 1, "count": end - begin + 1, "gap_count": 0} | more
 
 
-def stands(at: int) -> Told:
+def stands(at: int) -> Delivery:
     return {"to_sequence": at, "epoch": 1, "confirmed": True}
 
 
-CHAINS: dict[str, tuple[bool, list[Told]]] = {
+CHAINS: dict[str, tuple[bool, list[Delivery]]] = {
     "one range": (True, [handed(5, 9)]),
     "one after the other": (True, [handed(1, 3), handed(4, 8), handed(9, 9)]),
     "named its place": (True, [stands(4), handed(5, 8)]),
@@ -175,7 +175,7 @@ def orderly(lots: random.Random) -> Scene:
         for subject in "xy"
         for place in range(1, LAST + 1)
     ]
-    deliveries: list[Told] = []
+    deliveries: list[Delivery] = []
     for connection in range(20):
         for subject in "xy":
             at = lots.randint(0, 5)

@@ -1,4 +1,4 @@
-"""Where messages stood that no table has: by the offsets that are left out, and the arrivals on both sides."""
+"""The positions of messages that no table has: from the missing offsets, and the arrivals on both sides."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def end(node: str, run: str, first: int, last: int, published: int) -> dict[str,
 
 
 def began(run: str, offset: int, follows: str | None = None, **more: Any) -> dict[str, Any]:
-    told = {"kind": "began", "journal_offset": offset, "follows_run": follows, "follows_arrival": None}
-    return {"node": "n", "run": run, **told, **more}
+    fields = {"kind": "began", "journal_offset": offset, "follows_run": follows, "follows_arrival": None}
+    return {"node": "n", "run": run, **fields, **more}
 
 
 def test_a_node_is_holed_that_has_fewer_messages_than_offsets_and_a_topic_never() -> None:

@@ -1,4 +1,4 @@
-"""Bars hold the first, highest, lowest and last value, whatever order rows come in."""
+"""Bars have the first, highest, lowest and last value, for any order of rows."""
 
 from __future__ import annotations
 

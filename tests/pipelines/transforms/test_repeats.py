@@ -1,4 +1,4 @@
-"""Rows that come twice count once; rows of two runs with one offset are two rows."""
+"""Duplicate rows count once; rows of two runs with the same offset are two rows."""
 
 from __future__ import annotations
 

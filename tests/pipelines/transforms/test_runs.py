@@ -1,4 +1,4 @@
-"""What runs follow each other, how far each is held to, and what the journal excuses; without Spark, but for the tables."""
+"""The order of runs, how far each is audited, and the gaps that the journal explains; without Spark, except for the tables."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Row = dict[str, Any]
 
 
 def began(run: str, offset: int, follows: str | None = None, arrival: int | None = None, **more: Any) -> Row:
-    told = {"follows_run": follows, "follows_arrival": arrival, "follows_clean": None if follows is None else True}
-    return {"node": "n", "run": run, "journal_offset": offset, "kind": "began", "stream": None, **told, **more}
+    records = {"follows_run": follows, "follows_arrival": arrival, "follows_clean": None if follows is None else True}
+    return {"node": "n", "run": run, "journal_offset": offset, "kind": "began", "stream": None, **records, **more}
 
 
 def lost(run: str, stream: str) -> Row:
@@ -39,24 +39,24 @@ def lines(*runs: Row) -> list[tuple[Any, ...]]:
 
 
 def test_a_line_is_the_runs_that_follow_each_other() -> None:
-    told = (began("a", 0), began("b", 1, "a", 6), began("c", 2, "b", 9), began("d", 3), began("e", 4, "d", 2))
-    assert lines(*told) == [
+    records = (began("a", 0), began("b", 1, "a", 6), began("c", 2, "b", 9), began("d", 3), began("e", 4, "d", 2))
+    assert lines(*records) == [
         *(("a", "a", 6, 1), ("b", "a", 9, 1), ("c", "a", None, 1)),
         *(("d", "d", 2, 2), ("e", "d", None, 2)),
     ]
-    assert lines(*reversed(told)) == lines(*told)  # as the node's offsets have it, not as they are read
+    assert lines(*reversed(records)) == lines(*records)  # as the node's offsets have it, not as they are read
 
 
 def test_the_runs_of_a_journal_that_began_anew_or_continued_from_a_copy_are_in_lines_of_their_own() -> None:
     """Their rows have offsets that the rows of the others have, too."""
-    told = [began("a", 0), began("b", 1, "a", 6), began("c", 0), began("d", 1, "c", 2), began("e", 2, "d", 5)]
-    told += [began("f", 1, "a", 4), began("g", 2, "f", 7)]
-    found = {run: (line, held_to) for run, line, held_to, _ in lines(*told)}
+    records = [began("a", 0), began("b", 1, "a", 6), began("c", 0), began("d", 1, "c", 2), began("e", 2, "d", 5)]
+    records += [began("f", 1, "a", 4), began("g", 2, "f", 7)]
+    found = {run: (line, held_to) for run, line, held_to, _ in lines(*records)}
     assert found == {
         **{"a": ("a", 6), "b": ("a", None), "f": ("a", 7), "g": ("a", None)},
         **{"c": ("c", 2), "d": ("c", 5), "e": ("c", None)},
     }
-    numbers = {run: number for run, _, _, number in lines(*told)}
+    numbers = {run: number for run, _, _, number in lines(*records)}
     assert numbers == dict.fromkeys("abfg", 1) | dict.fromkeys("cde", 2)
 
 
@@ -111,10 +111,10 @@ def test_the_tables_hold_what_was_told(spark: SparkSession) -> None:
     runs = [{"node": "n", "run": "a", "journal_offset": 0, "kind": "began", "epoch": 1}]
     sums = sum_messages(frame(spark, MESSAGES, messages))
     said = collect(list_runs(frame(spark, RUNS, runs)))
-    told = know_runs(spark, collect(list_ends(sums)), said)
+    records = know_runs(spark, collect(list_ends(sums)), said)
     sums.unpersist()
-    assert [tuple(row) for row in told.lines.collect()] == [("n", "a", "a", 4, 1)]
-    assert [tuple(row)[:5] for row in told.ends.collect()] == [("n", "a", 3, 3, 4)]
-    newest = told.landed.selectExpr("unix_micros(landed_to) as at").collect()
+    assert [tuple(row) for row in records.lines.collect()] == [("n", "a", "a", 4, 1)]
+    assert [tuple(row)[:5] for row in records.ends.collect()] == [("n", "a", 3, 3, 4)]
+    newest = records.landed.selectExpr("unix_micros(landed_to) as at").collect()
     assert [row.at for row in newest] == [MICROS + 4]
-    assert told.excuses.collect() == []
+    assert records.excuses.collect() == []

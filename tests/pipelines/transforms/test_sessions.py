@@ -150,8 +150,8 @@ def test_two_people_of_one_name_are_never_taken_for_one_who_came_back(spark: Spa
         for end, kind in enumerate(("connected", "disconnected"))
     ]
     known = sessions(frame(spark, ACCESS, rows))
-    told = dict(collected(known, ("connection", "authority")))
-    assert told == {number: visit[2]["authority"] for number, visit in enumerate(visits, 1)}
+    known_authority = dict(collected(known, ("connection", "authority")))
+    assert known_authority == {number: visit[2]["authority"] for number, visit in enumerate(visits, 1)}
     assert collected(concurrency(known), ("minute", "connects", "reconnects")) == [
         (at(0), 3, 1),
         (at(300), 2, 0),

@@ -1,4 +1,4 @@
-"""Where rows of deliveries or access never landed nothing is invented; what is left is judged as ever."""
+"""If rows of deliveries or access never landed, nothing is invented; the other rows are audited as usual."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def lose_rows(cases: list[Case], lots: random.Random) -> tuple[list[Case], set[i
     lost = {offset for begin in begins for offset in range(begin, min(begin + lots.choice((1, 3, 25)), len(rows) - 1))}
     left = list[Case]()
     for case in cases:
-        told = [row | {"journal_offset": offsets[at, case.number]} for at, row in enumerate(case.rows)]
-        left.append(replace(case, rows=[row for row in told if row["journal_offset"] not in lost]))
+        fields = [row | {"journal_offset": offsets[at, case.number]} for at, row in enumerate(case.rows)]
+        left.append(replace(case, rows=[row for row in fields if row["journal_offset"] not in lost]))
     return left, lost
 
 
@@ -95,15 +95,15 @@ def test_torn_subscriptions_are_judged_in_many_more(spark: SparkSession, seed: i
     check_torn(spark, draw_cases(lots), lots)
 
 
-def handed(offset: int, first: int, last: int, **told: Any) -> dict[str, Any]:
+def handed(offset: int, first: int, last: int, **fields: Any) -> dict[str, Any]:
     place = {"from_sequence": first, "to_sequence": last, "epoch": 1, "count": last - first + 1, "gap_count": 0}
     whose = {"run": "a", "connection": 1, "selector": "/x", "journal_offset": offset, "time": MICROS + offset * SECOND}
-    return {**whose, **place, **told}
+    return {**whose, **place, **fields}
 
 
-def heard(offset: int, second: float, **told: Any) -> dict[str, Any]:
+def heard(offset: int, second: float, **fields: Any) -> dict[str, Any]:
     whose = {"run": "a", "connection": 1, "selector": "/x", "kind": "subscribed"}
-    return {**whose, "journal_offset": offset, "time": MICROS + int(second * SECOND), **told}
+    return {**whose, "journal_offset": offset, "time": MICROS + int(second * SECOND), **fields}
 
 
 MESSAGES = [
@@ -144,7 +144,7 @@ def audited(session: SparkSession) -> Audited:
     return run_audit(session, scenes, is_torn=True)
 
 
-def told(audited: Audited, scene: str) -> tuple[str, list[str], list[tuple[int, int, int]]]:
+def fields(audited: Audited, scene: str) -> tuple[str, list[str], list[tuple[int, int, int]]]:
     """The verdict, the undeclared faults, and each chain with its first place and what it may be about."""
     (verdict,) = audited.verdicts[scene]
     chains = sorted((row.chain, row.from_place, row.erased) for row in audited.ranges[scene])
@@ -153,24 +153,24 @@ def told(audited: Audited, scene: str) -> tuple[str, list[str], list[tuple[int, 
 
 def test_a_second_subscription_begins_within_the_moment_of_the_first_ones_end(audited: Audited) -> None:
     for scene in ("within a moment", "within a moment, in milliseconds"):
-        assert told(audited, scene) == ("proven", [], [(1, 1, 0), (2, 10, 0)]), scene
+        assert fields(audited, scene) == ("proven", [], [(1, 1, 0), (2, 10, 0)]), scene
 
 
 def test_a_second_subscription_of_which_nothing_landed_makes_no_repeat(audited: Audited) -> None:
-    assert told(audited, "heard") == ("proven", [], [(1, 1, 0), (2, 3, 0)])
-    assert told(audited, "unheard") == ("unproven", [], [(0, 1, 0), (1, 3, 7)])
-    assert told(audited, "first one unheard") == ("proven", [], [(0, 1, 0), (1, 3, 0)])
+    assert fields(audited, "heard") == ("proven", [], [(1, 1, 0), (2, 3, 0)])
+    assert fields(audited, "unheard") == ("unproven", [], [(0, 1, 0), (1, 3, 7)])
+    assert fields(audited, "first one unheard") == ("proven", [], [(0, 1, 0), (1, 3, 0)])
     broken = ("broken", ["repeat", "repeat"], [(0, 1, 0)])
-    assert told(audited, "nothing missing") == told(audited, "missing elsewhere") == broken
+    assert fields(audited, "nothing missing") == fields(audited, "missing elsewhere") == broken
 
 
 def test_chains_are_numbered_across_tears_and_what_comes_back_behind_one_is_no_fault(audited: Audited) -> None:
-    assert told(audited, "twice torn") == (
+    assert fields(audited, "twice torn") == (
         "unproven",
         [],
         [(0, 1, 0), (1, 3, 7)],
     )  # the last row goes on where its chain stood
-    assert told(audited, "another epoch") == ("unproven", [], [(0, 1, 0), (1, 1, 4), (2, 9, 4)])
+    assert fields(audited, "another epoch") == ("unproven", [], [(0, 1, 0), (1, 1, 4), (2, 9, 4)])
 
 
 def test_rows_that_are_not_there_are_asked_for_whatever_the_fault_is_that_they_look_like(spark: SparkSession) -> None:

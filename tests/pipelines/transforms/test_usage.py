@@ -1,4 +1,4 @@
-"""What tenants used adds up to what was written down."""
+"""The usage of all tenants adds up to the recorded total."""
 
 from __future__ import annotations
 

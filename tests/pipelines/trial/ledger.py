@@ -1,6 +1,6 @@
-"""What was published and what is in the files, read without the pipelines: by pyarrow, deltalake and the publishers' own account.
+"""The published messages and the contents of the files, read without the pipelines: by pyarrow, deltalake and the publishers' records.
 
-Imports nothing of the package that it is held against.
+Imports nothing of the package that it checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trial: whatever becomes of a journal, a checkpoint or a table, no difference from what was published is silent.
+"""The trial: after any damage to a journal, a checkpoint or a table, every difference from what was published is reported.
 
 A real node, killed; the files read independently (ledger.py); damage, places and sizes drawn anew at every run, and named by their seed.
 """

@@ -88,8 +88,10 @@ async def test_a_token_decides_where_one_is_shown_and_an_authorizer_of_yours_is_
     der = read_der(authority.issue(client="ann")[0])
     settings = access(certificate_publish=("/a",))
     authorizer = CertificateAuthorizer(Inner(), settings, "subject_cn", ())
-    told = [await authorizer.connect(question) for question in (ask(der, "t"), ask(None, "t"), ask(None), ask(der))]
-    assert [one.identity for one in told if isinstance(one, Grant)] == ["t/None", "t/None", "None/None", "ann"]
+    decisions = [
+        await authorizer.connect(question) for question in (ask(der, "t"), ask(None, "t"), ask(None), ask(der))
+    ]
+    assert [one.identity for one in decisions if isinstance(one, Grant)] == ["t/None", "t/None", "None/None", "ann"]
     own = CertificateAuthorizer(Inner(), settings, "subject_cn", (), leaves_rights=True)
     answer = await own.connect(ask(der))
     assert isinstance(answer, Grant) and answer.identity == "None/ann"

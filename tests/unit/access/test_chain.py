@@ -1,4 +1,4 @@
-"""Certificates that come one behind the other."""
+"""Certificates in one file, one after the other."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The built-in issuer before a mode's own judge: whose token goes to whom, and what stays reserved."""
+"""The built-in issuer before a mode's own judge: which judge checks which token, and which identities are reserved."""
 
 from pathlib import Path
 

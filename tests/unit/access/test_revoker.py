@@ -8,23 +8,23 @@ from godwit.access.revocation import Revocation, Revocations, SeenNames
 from godwit.access.revoker import Revoker
 
 
-def make(ended: tuple[int, int, int], told: list[Any]) -> Revoker:
+def make(ended: tuple[int, int, int], ends: list[Any]) -> Revoker:
     def revoke(*order: object) -> tuple[int, int, int]:
-        told.append(order)
+        ends.append(order)
         return ended
 
     seen = SeenNames()
     seen.add("ann", "t1")
-    return Revoker(Revocations(same_holder=("certificate", "basic")), revoke, seen, lambda *event: told.append(event))
+    return Revoker(Revocations(same_holder=("certificate", "basic")), revoke, seen, lambda *event: ends.append(event))
 
 
 async def test_what_it_ended_is_answered_and_audits_hear_of_it() -> None:
-    told: list[Any] = []
-    revoker = make((2, 1, 0), told)
+    ends: list[Any] = []
+    revoker = make((2, 1, 0), ends)
     answer = await revoker.revoke(Revocation(identity="bob", tenant="acme", authority="basic"))
     assert (answer["connections"], answer["sessions"], answer["wills"], answer["kept"]) == (2, 1, 0, True)
     assert answer["warning"] == "" and answer["tenant"] == "acme"
-    assert told == [("bob", None, 4005, "acme", "certificate"), ("bob", "bob", "acme", "basic")]
+    assert ends == [("bob", None, 4005, "acme", "certificate"), ("bob", "bob", "acme", "basic")]
     lifted = await revoker.lift({"identity": "bob", "tenant": "acme", "authority": "basic"})
     assert lifted is not None and lifted["lifted"] and await revoker.lift({"identity": "bob"}) is None
 

@@ -41,8 +41,8 @@ def pem(key: Any) -> bytes:
 
 
 def claims(**given: Any) -> dict[str, Any]:
-    told = {"iss": NAME, "sub": "ann", "exp": int(time.time()) + 600, **given}
-    return {name: value for name, value in told.items() if value is not None}
+    claimed = {"iss": NAME, "sub": "ann", "exp": int(time.time()) + 600, **given}
+    return {name: value for name, value in claimed.items() if value is not None}
 
 
 def issuer(*algorithms: str, **given: Any) -> IssuerConfig:
@@ -60,9 +60,9 @@ def encode(part: dict[str, Any] | bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def forge(header: dict[str, Any], told: dict[str, Any], secret: bytes, digest: str = "sha256") -> str:
+def forge(header: dict[str, Any], claimed: dict[str, Any], secret: bytes, digest: str = "sha256") -> str:
     """A token with an HMAC over whatever header, as no library would make it."""
-    body = f"{encode(header)}.{encode(told)}"
+    body = f"{encode(header)}.{encode(claimed)}"
     return f"{body}.{encode(hmac.digest(secret, body.encode(), digest))}"
 
 
@@ -112,7 +112,7 @@ def test_40_a_public_key_never_serves_as_a_secret_and_none_is_no_algorithm() -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "is_expired"),
+    ("claimed", "is_expired"),
     [
         ({"exp": In(-1)}, True),
         ({"exp": None}, False),
@@ -129,11 +129,11 @@ def test_40_a_public_key_never_serves_as_a_secret_and_none_is_no_algorithm() -> 
         ({"aud": [1]}, False),
     ],
 )
-def test_41_time_issuer_and_audience_are_held_to(told: dict[str, Any], is_expired: bool | None) -> None:
+def test_41_time_issuer_and_audience_are_held_to(claimed: dict[str, Any], is_expired: bool | None) -> None:
     now_s = int(time.time())  # of the test, and not of the collection: the suite in between may take minutes
-    told = {name: now_s + value.seconds if isinstance(value, In) else value for name, value in told.items()}
+    claimed = {name: now_s + value.seconds if isinstance(value, In) else value for name, value in claimed.items()}
     with pytest.raises((TokenRefused, ClaimsInvalid)) as refused:
-        check(jwt.encode(claims(**told), SECRET, "HS256"), SECRET, "HS256")
+        check(jwt.encode(claims(**claimed), SECRET, "HS256"), SECRET, "HS256")
     if is_expired is not None:
         assert getattr(refused.value, "is_expired", False) is is_expired
 
@@ -151,8 +151,8 @@ def test_a_token_made_a_second_ahead_is_good_and_one_that_begins_soon_may_come_a
 
 
 def test_41_an_audience_that_is_asked_for_must_be_there() -> None:
-    for told, is_good in (({}, False), ({"aud": "b"}, False), ({"aud": "a"}, True), ({"aud": ["b", "a"]}, True)):
-        token = jwt.encode(claims(**told), SECRET, "HS256")
+    for claimed, is_good in (({}, False), ({"aud": "b"}, False), ({"aud": "a"}, True), ({"aud": ["b", "a"]}, True)):
+        token = jwt.encode(claims(**claimed), SECRET, "HS256")
         if is_good:
             assert check(token, SECRET, "HS256", audience="a")
         else:
@@ -268,8 +268,8 @@ def test_permissions_are_rules_or_refused(permissions: Any) -> None:
 
 
 def test_permissions_become_rules_after_those_of_the_issuer() -> None:
-    told = {"allow": {"both": ["/a/*"], "publish": []}, "deny": {"subscribe": ["/a/b"]}}
-    token = jwt.encode(claims(permissions=told, jti="t"), SECRET, "HS256")
+    claimed = {"allow": {"both": ["/a/*"], "publish": []}, "deny": {"subscribe": ["/a/b"]}}
+    token = jwt.encode(claims(permissions=claimed, jti="t"), SECRET, "HS256")
     grant = check(token, SECRET, "HS256", subscribe=("/news/**",), publish=("/in",), identity_prefix="x/")
     assert (grant.identity, grant.token_id) == ("x/ann", "t")
     assert list(grant.rules) == [

@@ -7,12 +7,12 @@ from godwit.admin.limits import (
 )
 from godwit.codes import Code
 from godwit.config import build_config
-from godwit.config.places import Places
+from godwit.config.key_lines import KeyLines
 from godwit.limits import LIMITS
 
 
 def test_every_limit_has_its_row_and_every_row_its_limit() -> None:
-    config = build_config({"limits": {"subjects_max": 100}}, {}, {}, places=Places("a.toml"))
+    config = build_config({"limits": {"subjects_max": 100}}, {}, {}, key_lines=KeyLines("a.toml"))
     rows = describe(config, {})
     assert [row["name"] for row in rows] == [limit.name for limit in LIMITS]
     assert {*COUNTED_BY_NODE} <= {limit.name for limit in LIMITS}

@@ -1,4 +1,4 @@
-"""OpenMetrics unless somebody asks for the older form alone, as old collectors do."""
+"""OpenMetrics, unless a request accepts only the older format, as old collectors do."""
 
 import pytest
 

@@ -23,13 +23,13 @@ def test_counters_become_rates_and_gauges_stay() -> None:
         make_stats(30, {"connections": 4, "bytes_in": 300}, {"connections": 5, "bytes_in": 50}),
         Cost(2.0, 8),
     )
-    told = series.show(0, has_shards=True)
-    assert told["time_ms"] == [3_000]
-    node = {name: column[0] for name, column in told["node"].items() if column[0] is not None}
+    shown = series.show(0, has_shards=True)
+    assert shown["time_ms"] == [3_000]
+    node = {name: column[0] for name, column in shown["node"].items() if column[0] is not None}
     assert node["published_per_s"] == 10 and node["bytes_in_per_s"] == 125 and node["connections"] == 9
     assert node["cpu_cores"] == 0.5 and node["memory_bytes"] == 8 and node["subjects"] == 3
     assert "gaps_per_s" not in node, "what the engine did not tell is null, not 0"
-    assert [shard["bytes_in_per_s"] for shard in told["shards"]] == [[100], [25]]
+    assert [shard["bytes_in_per_s"] for shard in shown["shards"]] == [[100], [25]]
 
 
 def test_a_shards_cpu_is_its_threads() -> None:
@@ -56,10 +56,10 @@ def test_it_is_bounded_and_each_sample_is_told_once() -> None:
     series = Series()
     for second in range(SAMPLES_MAX + 50):
         series.add(second * 1_000, float(second), make_stats(second, {}), Cost(0, 0))
-    told = series.show(0, has_shards=False)
-    assert len(told["time_ms"]) == SAMPLES_MAX and told["shards"] == []
-    assert series.show(told["time_ms"][-2], has_shards=False)["time_ms"] == told["time_ms"][-1:]
-    assert series.show(told["time_ms"][-1], has_shards=True)["time_ms"] == []
+    shown = series.show(0, has_shards=False)
+    assert len(shown["time_ms"]) == SAMPLES_MAX and shown["shards"] == []
+    assert series.show(shown["time_ms"][-2], has_shards=False)["time_ms"] == shown["time_ms"][-1:]
+    assert series.show(shown["time_ms"][-1], has_shards=True)["time_ms"] == []
 
 
 def test_a_counter_that_fell_and_a_clock_that_stood_make_no_rate() -> None:

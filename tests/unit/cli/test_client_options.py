@@ -34,9 +34,9 @@ def test_a_token_is_the_files_or_the_environments(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--token-file"):
         read_token(tmp_path / "missing")
     file.write_text("[admin]\nsecret\n")
-    with pytest.raises(ConfigInvalid, match="is not one token") as told:
+    with pytest.raises(ConfigInvalid, match="is not one token") as raised:
         read_token(file)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

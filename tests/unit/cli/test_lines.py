@@ -1,4 +1,4 @@
-"""A line of `godwit tail` is one line whatever was published, and as JSON it is the wire's object."""
+"""`godwit tail` prints one line for each message, whatever its content; as JSON it is the protocol's object."""
 
 import json
 
@@ -72,12 +72,12 @@ def test_a_person_sees_what_happened(capsys: pytest.CaptureFixture[str]) -> None
         Status("/a", "disconnected", reason="cut"),
     ):
         write_pretty(item)
-    told = capsys.readouterr()
-    assert len(told.out.splitlines()) == 5
-    assert '7.2 3 in one {"n":1}' in told.out and "\\u001b[31mred\\u000a" in told.out
-    assert "an unknown number missed (epoch)\n" in told.out
-    assert "4 missed (expired), now at 7.9" in told.out and "dropped 2" in told.out
-    assert "subscribed to /a (snapshot)" in told.err and "disconnected: cut" in told.err
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == 5
+    assert '7.2 3 in one {"n":1}' in output.out and "\\u001b[31mred\\u000a" in output.out
+    assert "an unknown number missed (epoch)\n" in output.out
+    assert "4 missed (expired), now at 7.9" in output.out and "dropped 2" in output.out
+    assert "subscribed to /a (snapshot)" in output.err and "disconnected: cut" in output.err
 
 
 def test_a_program_gets_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""An operator's commands against a node's admin port: what they change, and the node's own sentence where it refuses."""
+"""An operator's commands against a node's admin port: what they change, and the node's own sentence if it refuses."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""`godwit tail` against a scripted node: it shows, stops, and says how to go on."""
+"""`godwit tail` against a scripted node: it prints messages, stops, and prints the command that continues."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ async def test_messages_come_as_json_until_the_count_is_reached(capsys: pytest.C
             run_tail((peer.url,), None, Continuation(), pattern="/a", is_json=True, count=2, **DEFAULTS), 5
         )
     objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(told["message"], told["content"]) for told in objects] == [("/a", 1), ("/a", 2)]
+    assert [(row["message"], row["content"]) for row in objects] == [("/a", 1), ("/a", 2)]
 
 
 @pytest.mark.parametrize(("on_gap", "asked"), [("snapshot", None), ("oldest", "oldest")])

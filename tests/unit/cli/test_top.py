@@ -1,4 +1,4 @@
-"""The table holds what the node said, in numbers that fit, and resume tokens what should be nothing and is not."""
+"""The table shows the node's values, in numbers that fit, and marks values that should be zero."""
 
 import asyncio
 import json
@@ -77,9 +77,11 @@ async def test_it_asks_the_node_and_prints_once_where_nobody_watches() -> None:
         running.node.monitor.turn()
         for words in (["--once", "--window", "5min"], ["--json"], []):
             words = ["--admin", str(running.admin), *words]
-            told = await asyncio.to_thread(CliRunner().invoke, top, words)
-            assert told.exit_code == 0, told.output
+            result = await asyncio.to_thread(CliRunner().invoke, top, words)
+            assert result.exit_code == 0, result.output
             if "--json" in words:
-                assert json.loads(told.output)["node"] == "n1"
+                assert json.loads(result.output)["node"] == "n1"
             else:
-                assert told.output.startswith("n1 ") and ("over the last 5min" in told.output) == ("--window" in words)
+                assert result.output.startswith("n1 ") and ("over the last 5min" in result.output) == (
+                    "--window" in words
+                )

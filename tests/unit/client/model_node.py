@@ -1,4 +1,4 @@
-"""A node of values only: logs, positions, keys and resume tokens, just enough of the contract to run sessions against.
+"""A node without I/O: logs, positions, keys and resume tokens, just enough of the protocol to test sessions.
 
 It answers commands with what a connection would read, held back in `outbox` so that a test can break the connection
 between any two of them.
@@ -7,7 +7,7 @@ between any two of them.
 from __future__ import annotations
 
 from godwit.client.codec.command import Command, Connect, Ping, Publish, Subscribe, Unsubscribe, Unwatch, Watch
-from godwit.client.codec.push import Marked, Told
+from godwit.client.codec.push import Marked, Received
 from godwit.client.codec.reply import Reply
 from godwit.model import Message, Outcome, Position
 from godwit.subject import is_pattern, matches
@@ -22,7 +22,7 @@ class ModelNode:
         self.feed: list[Message] = []  # the arrival of a message is its place here, from 1
         self.keys: dict[str, Position] = {}
         self.selectors: dict[str, int] = {}  # subscription: the arrival up to which it was sent
-        self.outbox: list[Told] = []
+        self.outbox: list[Received] = []
 
     def disconnect(self) -> None:
         self.outbox.clear()

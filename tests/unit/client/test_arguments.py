@@ -187,13 +187,13 @@ async def test_bad_argument_is_refused_by_name_and_the_client_lives(
     client: Client, method: str, name: str, value: Any
 ) -> None:
     given = GOOD.get(method, {}) | {name: value}
-    with pytest.raises((ValueError, TypeError, OSError)) as told:
+    with pytest.raises((ValueError, TypeError, OSError)) as raised:
         outcome = Client(**given) if method == "Client" else getattr(client, method.partition(".")[2])(**given)
         if inspect.isawaitable(outcome):
             await outcome
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
     if name not in ("selector", "subject"):
-        assert {"servers": "server", "ca_file": "ca"}.get(name, name) in str(told.value)
+        assert {"servers": "server", "ca_file": "ca"}.get(name, name) in str(raised.value)
     async with asyncio.timeout(20):
         assert (await client.publish("/good", 1)).position is not None
 

@@ -145,8 +145,8 @@ def test_what_came_after_the_last_resume_token_is_never_forgotten() -> None:
 def test_gap_counted_from_a_resume_token_is_cut_to_what_was_not_seen(
     after: str, at: str, missed: int | None, refined: tuple[str, int | None] | None
 ) -> None:
-    told = Gap(SUBJECT, Position.parse(at), Position.parse(after), GapReason.OVERRUN, missed)
-    found = tracker("7.4", pattern=True).refine(told)
+    pushed = Gap(SUBJECT, Position.parse(at), Position.parse(after), GapReason.OVERRUN, missed)
+    found = tracker("7.4", pattern=True).refine(pushed)
     assert (found and (str(found.after), found.missed)) == refined
 
 
@@ -167,8 +167,8 @@ def test_gap_counted_from_a_resume_token_is_cut_to_what_was_not_seen(
 def test_a_gap_at_or_before_the_position_is_ignored_unless_the_client_is_ahead(
     after: str | None, at: str, reason: GapReason, is_ignored: bool
 ) -> None:
-    told = Gap(SUBJECT, Position.parse(at), None if after is None else Position.parse(after), reason, None)
-    assert (tracker("7.4").refine(told) is None) is is_ignored
+    pushed = Gap(SUBJECT, Position.parse(at), None if after is None else Position.parse(after), reason, None)
+    assert (tracker("7.4").refine(pushed) is None) is is_ignored
 
 
 def test_the_node_that_gave_the_resume_token_needs_only_the_positions_beyond_it_another_all_and_no_resume_token() -> (

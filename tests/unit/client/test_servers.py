@@ -59,9 +59,9 @@ def test_malformed_address_is_refused_when_the_client_is_made(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["ws://user:hunter2@a:1", "ws://user:hunter2@a:1/v1/live", "http://user:hunter2@a:1"])
 def test_password_in_an_address_is_refused_and_never_shown(url: str) -> None:
-    with pytest.raises(ValueError, match="a:1") as told:
+    with pytest.raises(ValueError, match="a:1") as raised:
         ServerList(url)
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize("url", ["ws://a:1", "ws://a:1/"])

@@ -30,15 +30,15 @@ def test_labels_of_metrics_are_bounded() -> None:
 
 async def test_a_watcher_tells_each_event_once_and_in_order() -> None:
     rows = [("t", number, "inbox", "delivery.sent", 1) for number in range(5)]
-    told: list[int] = []
+    notified: list[int] = []
     done = asyncio.Event()
 
     async def read(after: int) -> Fresh:
         return Fresh(0, []) if after < 0 else Fresh(min(after + 2, 5), rows[after : after + 2])
 
     def take(fresh: Fresh) -> None:
-        told.extend(row[1] for row in fresh.rows)
-        if len(told) == 5:
+        notified.extend(row[1] for row in fresh.rows)
+        if len(notified) == 5:
             done.set()
 
     watcher = EventWatcher(read, 60.0)
@@ -47,4 +47,4 @@ async def test_a_watcher_tells_each_event_once_and_in_order() -> None:
         running = asyncio.create_task(watcher.run())
         await done.wait()
         running.cancel()
-    assert told == [0, 1, 2, 3, 4]
+    assert notified == [0, 1, 2, 3, 4]

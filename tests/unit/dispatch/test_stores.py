@@ -30,13 +30,13 @@ async def test_a_units_error_undoes_nothing_of_its_neighbours(tmp_path: Path) ->
             connection.execute(insert, ("lost",))  # type: ignore[attr-defined]  # a connection
             raise ValueError("mine")
 
-        told = await asyncio.gather(
+        outcomes = await asyncio.gather(
             writer.run(lambda connection: connection.execute(insert, ("a",)).rowcount),
             writer.run(fail),
             writer.run(lambda connection: connection.execute(insert, ("b",)).rowcount),
             return_exceptions=True,
         )
-        assert told[0] == told[2] == 1 and isinstance(told[1], ValueError)
+        assert outcomes[0] == outcomes[2] == 1 and isinstance(outcomes[1], ValueError)
         names = await writer.run(lambda connection: connection.execute("SELECT name FROM category").fetchall())
         assert names == [("a",), ("b",)]
     finally:

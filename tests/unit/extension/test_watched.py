@@ -1,4 +1,4 @@
-"""A watched task begins again whatever ends it, and ends only when it is stopped."""
+"""A watched task restarts after any end, until it is stopped."""
 
 import asyncio
 

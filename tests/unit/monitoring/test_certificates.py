@@ -1,4 +1,4 @@
-"""The seconds that the server certificates are still good: of the one that ends first, and only where there are any."""
+"""The seconds that the server certificates are still good: of the one that ends first, and only if there are certificates."""
 
 import datetime
 import time

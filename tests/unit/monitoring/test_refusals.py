@@ -1,4 +1,4 @@
-"""The last refusals: so many, newest first, with the code's name and never more of a reason than is shown."""
+"""The last refusals: a fixed number, newest first, with the code's name and a reason of limited length."""
 
 from godwit.codes import Code
 from godwit.monitoring.refusals import REASON_CHARACTERS_MAX, REFUSALS_MAX, Refusals

@@ -1,4 +1,4 @@
-"""The schema and the reference table come from the figures' table, and a tree that a node shows fits the schema."""
+"""The schema and the reference table are generated from the metrics' table, and a node's answer fits the schema."""
 
 import json
 

@@ -13,18 +13,20 @@ from godwit.monitoring.windows import LEVELS, SERIES_MAX, WINDOWS, Windows
 
 LOAD, CODE = Series(NODE_SCOPE, "load"), Series(("codes", "4114"), "publishes_refused_per_second")
 LATE = Series(("protocols", "new"), "connections")
-Told = tuple[float, float, dict[Series, float]]
+Sample = tuple[float, float, dict[Series, float]]
 
 
-def compute(told: list[Told], now_s: float, name: str, series: Series) -> Statistics | None:
+def compute(samples: list[Sample], now_s: float, name: str, series: Series) -> Statistics | None:
     """What the window says, from all samples ever told: those whose bucket is one of the window's."""
     window = WINDOWS[name]
     width_s = LEVELS[window.level][0]
     first = int(now_s // width_s) - window.buckets + 1
     zero = 0.0 if series.begins_at_zero else None
-    within = [(w, sample.get(series, zero)) for time_s, w, sample in told if int(time_s // width_s) >= first and w > 0]
+    within = [
+        (w, sample.get(series, zero)) for time_s, w, sample in samples if int(time_s // width_s) >= first and w > 0
+    ]
     known = [(weight, value) for weight, value in within if value is not None]
-    if not known or not any(series in sample for _, _, sample in told):
+    if not known or not any(series in sample for _, _, sample in samples):
         return None
     whole = math.fsum(weight for weight, _ in known)
     mean = math.fsum(weight * value for weight, value in known) / whole
@@ -32,11 +34,11 @@ def compute(told: list[Told], now_s: float, name: str, series: Series) -> Statis
     return Statistics(whole, max(value for _, value in known), mean, math.sqrt(squares))
 
 
-def check(windows: Windows, told: list[Told]) -> None:
+def check(windows: Windows, samples: list[Sample]) -> None:
     for name in WINDOWS:
         found = windows.read(name)
         for series in (LOAD, CODE, LATE):
-            expected = compute(told, windows.time_s, name, series)
+            expected = compute(samples, windows.time_s, name, series)
             got = found.get(series)
             assert (got is None) == (expected is None), (name, series)
             if got is not None and expected is not None:
@@ -62,28 +64,28 @@ steps = st.lists(
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0, 1e9), steps)
 def test_every_window_is_what_a_list_of_all_samples_says(began_s: float, found: list[tuple[float, ...]]) -> None:
-    windows, told, now_s = Windows(), [], began_s
+    windows, samples, now_s = Windows(), [], began_s
     for step_s, weight, value, has_code, has_late, times in found:
         for turn in range(int(times)):
             now_s += step_s
             sample = {LOAD: value + turn}
             sample |= {CODE: value / 2} if has_code else {}
             sample |= {LATE: value * 2} if has_late else {}
-            told.append((now_s, weight, sample))
+            samples.append((now_s, weight, sample))
             windows.add(now_s, weight, sample)
-        check(windows, told)
+        check(windows, samples)
 
 
 @pytest.mark.long
 def test_a_year_of_seconds_in_steps_stays_exact_and_bounded() -> None:
-    windows, told, now_s = Windows(), [], 1.7e9
+    windows, samples, now_s = Windows(), [], 1.7e9
     for number in range(120_000):
         now_s += 1.0 if number % 1_000 else 40_000.0
         sample = {LOAD: 1e9 + math.sin(number) * 10}
-        told.append((now_s, 1.0, sample))
+        samples.append((now_s, 1.0, sample))
         windows.add(now_s, 1.0, sample)
         if number % 9_973 == 0:
-            check(windows, told)
+            check(windows, samples)
     assert count_buckets(windows) <= sum(kept + 1 for _, kept in LEVELS)
 
 

@@ -31,10 +31,14 @@ def run(*words: Any) -> Any:
 def test_flags_stand_above_the_file(tmp_path: Path, figures: Path) -> None:
     file = tmp_path / "workload.toml"
     file.write_text("[workload]\nconnections = 5_000\nsubjects = 10\n[machine]\ncores = 8\n")
-    told = json.loads(run(file, "--figures", figures, "--subjects", 20, "--json").output)
-    assert (told["workload"]["connections"], told["workload"]["subjects"], told["budget"]["cores"]) == (5_000, 20, 8)
-    assert told["fits"] is True
-    assert told["most"]["connections"] > 5_000
+    planned = json.loads(run(file, "--figures", figures, "--subjects", 20, "--json").output)
+    assert (planned["workload"]["connections"], planned["workload"]["subjects"], planned["budget"]["cores"]) == (
+        5_000,
+        20,
+        8,
+    )
+    assert planned["fits"] is True
+    assert planned["most"]["connections"] > 5_000
 
 
 def test_it_measures_and_keeps_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

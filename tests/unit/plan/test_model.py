@@ -161,8 +161,8 @@ def test_a_node_that_never_rests_may_carry_more_than_one_that_wakes_up() -> None
 
 
 def test_limits_that_have_to_be_raised_are_told() -> None:
-    told = predict(Workload(connections=2_000_000, subjects=10), WHOLE, MACHINE).settings
-    assert told == {"connections_max": 2_000_000}
+    settings = predict(Workload(connections=2_000_000, subjects=10), WHOLE, MACHINE).settings
+    assert settings == {"connections_max": 2_000_000}
 
 
 def test_a_storm_takes_the_connects_and_what_was_missed() -> None:

@@ -1,4 +1,4 @@
-"""godwit.plan.report: the answer comes first, the limit that binds is named, and the JSON holds nothing that JSON cannot."""
+"""godwit.plan.report: the answer comes first, the binding limit is named, and the JSON is valid."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def test_what_tls_takes_is_told_where_it_was_measured() -> None:
 
 
 def test_what_is_endless_is_null() -> None:
-    told = describe_plan(Workload(messages_per_second=1e9), Budget(), MACHINE)
-    assert told["prediction"]["delay_ms"] is None
-    assert json.loads(json.dumps(told, allow_nan=False)) == json.loads(json.dumps(told))
+    described = describe_plan(Workload(messages_per_second=1e9), Budget(), MACHINE)
+    assert described["prediction"]["delay_ms"] is None
+    assert json.loads(json.dumps(described, allow_nan=False)) == json.loads(json.dumps(described))
     assert "never: it falls behind" in show(Workload(messages_per_second=1e9), Budget())
 
 
 def test_sends_a_second_are_told_by_the_size_of_the_content() -> None:
-    told = describe_plan(Workload(), Budget(), MACHINE)
-    assert told["sends_per_second_a_core"] == {"144": 200_000, "1024": 166_667, "8192": 125_000}
+    described = describe_plan(Workload(), Budget(), MACHINE)
+    assert described["sends_per_second_a_core"] == {"144": 200_000, "1024": 166_667, "8192": 125_000}
 
 
 def test_what_was_played_stands_beside_what_was_predicted() -> None:

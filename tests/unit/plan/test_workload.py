@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from godwit.config.places import find_places
+from godwit.config.key_lines import find_key_lines
 from godwit.errors import ConfigInvalid
 from godwit.plan.workload import Budget, Workload, read_workload
 
@@ -45,9 +45,9 @@ def test_a_refusal_names_the_line_of_the_file_or_the_flag() -> None:
     with pytest.raises(
         ConfigInvalid, match=r"conections \(from file w\.toml:3\): 1 is not known; did you mean connections"
     ):
-        read_workload({"workload": {"subjects": 2, "conections": 1}}, {}, find_places("w.toml", text))
+        read_workload({"workload": {"subjects": 2, "conections": 1}}, {}, find_key_lines("w.toml", text))
     with pytest.raises(ConfigInvalid, check=lambda error: error.key == "subjects"):
-        read_workload({"workload": {"subjects": 2}}, {"subjects": 0}, find_places("w.toml", text))
+        read_workload({"workload": {"subjects": 2}}, {"subjects": 0}, find_key_lines("w.toml", text))
 
 
 def test_receivers_and_subscriptions_follow_from_each_other() -> None:

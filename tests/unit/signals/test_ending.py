@@ -11,7 +11,7 @@ DEADLINE_S = 10
 
 def test_a_process_that_does_not_end_by_itself_is_ended_with_the_nodes_code() -> None:
     codes: list[int] = []
-    told: list[str] = []
+    reported: list[str] = []
     is_over, release = threading.Event(), threading.Event()
     left = threading.Thread(target=release.wait, args=(DEADLINE_S,), name="left")
     left.start()
@@ -21,7 +21,7 @@ def test_a_process_that_does_not_end_by_itself_is_ended_with_the_nodes_code() ->
         is_over.set()
 
     def tell(threads: str) -> None:
-        told.append(threads)
+        reported.append(threads)
         raise OSError("no log")
 
     with pytest.raises(SystemExit, check=lambda raised: raised.code == 3):
@@ -29,7 +29,7 @@ def test_a_process_that_does_not_end_by_itself_is_ended_with_the_nodes_code() ->
     assert is_over.wait(DEADLINE_S)
     release.set()
     left.join()
-    assert codes == [3] and "left" in told[0]
+    assert codes == [3] and "left" in reported[0]
 
 
 def test_the_last_exit_handler_ends_a_process_whose_node_has_stopped_and_no_other() -> None:

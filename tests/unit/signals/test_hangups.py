@@ -1,4 +1,4 @@
-"""A hangup that comes early is remembered."""
+"""An early SIGHUP is not lost."""
 
 import signal
 

@@ -74,10 +74,10 @@ def _forgotten(path: str, version: int) -> TableMissing:
 
 
 def _appended(add: dict[str, Any]) -> Appended:
-    told = json.loads(add.get("stats") or "{}")
-    times = (_micros((told.get(bounds) or {}).get("time")) for bounds in ("minValues", "maxValues"))
+    stats = json.loads(add.get("stats") or "{}")
+    times = (_micros((stats.get(bounds) or {}).get("time")) for bounds in ("minValues", "maxValues"))
     partition = tuple(sorted(add.get("partitionValues", {}).items()))
-    return Appended(name_of(add), int(told.get("numRecords", 0)), partition, *times)
+    return Appended(name_of(add), int(stats.get("numRecords", 0)), partition, *times)
 
 
 def _micros(time: datetime | str | None) -> int:
@@ -94,7 +94,7 @@ def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.Reco
         # Spark writes times of 96 bits, which Arrow would take for nanoseconds: these end in the year 2262.
         with pq.ParquetFile(root / file.path, coerce_int96_timestamp_unit="us") as opened:
             for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
-                yield _told(batch, schema, dict(file.partition))
+                yield _with_partition(batch, schema, dict(file.partition))
     except FileNotFoundError:
         raise TableMissing(
             f"{root / file.path} was removed before it was read; keep files longer than the query is stopped (maintain.vacuum_hours)"
@@ -103,7 +103,7 @@ def read_file(root: Path, file: Appended, schema: pa.Schema) -> Iterator[pa.Reco
         raise TableBroken(f"{root / file.path} is damaged: {str(error).splitlines()[0]}") from error
 
 
-def _told(batch: pa.RecordBatch, schema: pa.Schema, values: dict[str, str | None]) -> pa.RecordBatch:
+def _with_partition(batch: pa.RecordBatch, schema: pa.Schema, values: dict[str, str | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([_column(batch, field, values) for field in schema], schema=schema)
 
 

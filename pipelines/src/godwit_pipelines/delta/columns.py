@@ -78,12 +78,12 @@ def check_columns(path: str, wanted: Schema, present: Schema) -> list[Field]:
         if there is not None and (there.name != field.name or _kind(there) != _kind(field)):
             raise TableMismatch(
                 f"{path}: column {there.name} is {_kind_text(there)}, not {field.name} {_kind_text(field)}; "
-                f"the table has {told(present.fields)}; expected {told(wanted.fields)}"
+                f"the table has {describe(present.fields)}; expected {describe(wanted.fields)}"
             )
     return gained
 
 
-def told(fields: Iterable[Field]) -> str:
+def describe(fields: Iterable[Field]) -> str:
     return "(" + ", ".join(f"{field.name} {_kind_text(field)}" for field in fields) + ")"
 
 

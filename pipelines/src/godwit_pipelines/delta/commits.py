@@ -118,9 +118,9 @@ def check_batch(app: str, batch: int) -> None:
         raise ConfigInvalid("batch", batch, f"does not fit app={app!r}: give both, a batch of 0 or more, or neither")
 
 
-def properties(app: str, batch: int, told: Mapping[str, str] | None = None) -> CommitProperties:
+def properties(app: str, batch: int, details: Mapping[str, str] | None = None) -> CommitProperties:
     done = [Transaction(app, batch)] if app else None
-    info = {**(told or {}), **({APP: app} if app else {})}
+    info = {**(details or {}), **({APP: app} if app else {})}
     return CommitProperties(info, max_commit_retries=30, app_transactions=done)
 
 
@@ -150,9 +150,9 @@ def commit_files(
         sync_commits(path, table.version() - 1)  # whoever made it may have been killed before
         remove_files(Path(path), files)
         return False
-    told = {ADDED: str(len(files)), REMOVED: str(len(table.file_uris()) if overwrite else 0)}
+    details = {ADDED: str(len(files)), REMOVED: str(len(table.file_uris()) if overwrite else 0)}
     if app:
-        told |= {ROWS: str(sum(each.rows for each in files)), **({RANGES: ranges} if ranges else {})}
+        details |= {ROWS: str(sum(each.rows for each in files)), **({RANGES: ranges} if ranges else {})}
     actions: list[AddAction | RemoveAction] = [
         AddAction(each.path, each.size, dict(each.partition), each.modified_ms, True, each.statistics) for each in files
     ]
@@ -161,7 +161,7 @@ def commit_files(
         "overwrite" if overwrite else "append",
         table.schema(),
         partition_by=list(partitions),
-        commit_properties=properties(app, batch, told),
+        commit_properties=properties(app, batch, details),
     )
     sync_commits(path, before)
     return True

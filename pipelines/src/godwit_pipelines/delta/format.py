@@ -127,8 +127,8 @@ class Target:
 
     def commit(self, messages: list[WriterCommitMessage | None], batch: int, *, overwrite: bool = False) -> None:
         """The batch becomes part of the table, the damaged rows first: were there a crash between, both are written again."""
-        told = [message for message in messages if isinstance(message, FilesWritten)]
-        stretches = [each for message in told for each in message.ranges]
+        written = [message for message in messages if isinstance(message, FilesWritten)]
+        stretches = [each for message in written for each in message.ranges]
         ranges = tell_ranges(stretches) if stretches else ""
         if self.quarantine:
             query, files = files_of(messages, self.quarantine)
@@ -151,8 +151,8 @@ class Target:
 
 def files_of(messages: list[WriterCommitMessage | None], path: str) -> tuple[str, list[Written]]:
     """The files that the tasks of a batch wrote for a table, and the query."""
-    told = [message for message in messages if isinstance(message, FilesWritten)]
-    return (told[0].query if told else ""), [each for message in told for each in message.files.get(path, [])]
+    written = [message for message in messages if isinstance(message, FilesWritten)]
+    return (written[0].query if written else ""), [each for message in written for each in message.files.get(path, [])]
 
 
 class DeltaWriter(DataSourceArrowWriter):

@@ -121,7 +121,7 @@ class Batch(NamedTuple):
     """A batch of a query, with the data of its commit."""
 
     number: int
-    told: Mapping[str, Any]
+    info: Mapping[str, Any]
 
 
 def batches_of(path: str, app: str) -> Iterator[Batch]:
@@ -133,10 +133,10 @@ def batches_of(path: str, app: str) -> Iterator[Batch]:
         except FileNotFoundError:
             return
         actions = [json.loads(line) for line in lines if line.strip()]
-        told: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         for action in actions:
             if action.get("txn", {}).get("appId") == app:
-                yield Batch(int(action["txn"]["version"]), told)
+                yield Batch(int(action["txn"]["version"]), info)
 
 
 def count_rows(path: str, app: str, after: int) -> int:
@@ -145,7 +145,7 @@ def count_rows(path: str, app: str, after: int) -> int:
     for batch in batches_of(path, app):
         if batch.number <= after:
             break
-        found += int(batch.told.get(ROWS, 0))
+        found += int(batch.info.get(ROWS, 0))
     return found
 
 
@@ -160,9 +160,9 @@ def tell_ranges(stretches: list[Stretch]) -> str:
 def find_others(path: str, app: str, number: int, ranges: str) -> list[str]:
     """Which of the ranges a batch that was committed before does not have, as text; empty if the log does not show it."""
     batch = next((batch for batch in batches_of(path, app) if batch.number <= number), None)
-    if batch is None or batch.number != number or RANGES not in batch.told or not ranges:
+    if batch is None or batch.number != number or RANGES not in batch.info or not ranges:
         return []
-    before, found = json.loads(batch.told[RANGES]), list[str]()
+    before, found = json.loads(batch.info[RANGES]), list[str]()
     for node, runs in json.loads(ranges).items():
         for run, of in runs.items():
             known = [(first, next) for first, next in before.get(node, {}).get(run, [])]

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from ..errors import TableBroken, TableMismatch
-from .columns import delta_schema, told
+from .columns import delta_schema, describe
 from .commits import check_table, is_table
 from .log import open_table
 from .partitions import folder_of, value_text
@@ -56,7 +56,7 @@ def read_table(spark: SparkSession, path: str, schema: StructType, *, is_partial
 def check_readable(table: DeltaTable, path: str, schema: StructType) -> None:
     """Raises TableMismatch if the table lacks a requested column, or has it with another type. A file may lack it: its rows are null."""
     if missing := check_table(table, path, delta_schema(schema)):
-        raise TableMismatch(f"{path}: has no column {told(missing)}; it has {told(table.schema().fields)}")
+        raise TableMismatch(f"{path}: has no column {describe(missing)}; it has {describe(table.schema().fields)}")
 
 
 def is_by_folder(file: dict[str, Any]) -> bool:

@@ -134,8 +134,8 @@ class PublishWriter(DataSourceArrowWriter):
         if self.publisher.report:
             done = [message for message in messages if isinstance(message, Published)]
             reasons = sum((Counter(each.reasons) for each in done), Counter[str]())
-            told = {"refused": sum(each.refused for each in done), "reasons": reasons.most_common(_REASONS)}
-            Path(self.publisher.report).write_text(json.dumps(told), "utf-8")
+            summary = {"refused": sum(each.refused for each in done), "reasons": reasons.most_common(_REASONS)}
+            Path(self.publisher.report).write_text(json.dumps(summary), "utf-8")
 
 
 class PublishStreamWriter(DataSourceStreamArrowWriter):

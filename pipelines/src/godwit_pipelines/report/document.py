@@ -48,7 +48,7 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "width_s": width_s,
         "audit": audit,
         "audited": None if audit["ranges"] else _last_audited(folder, begin),
-        "told": _told(windows, audit),
+        "told": _reported(windows, audit),
         "published": _without_holes(tables.count_over_time("bronze.messages", step_s), step_s),
         "delivered": _sum_over_time(windows, "messages"),
         "latency": _latency(windows),
@@ -110,7 +110,7 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     return {**sums, "by_selector": worst[:SHOWN]}
 
 
-def _told(windows: list[Row], audit: Row) -> Row:
+def _reported(windows: list[Row], audit: Row) -> Row:
     """The missing messages that clients received gaps for, including times before their connection, which the audit does not
     know; if deliveries are not summed up, the audit's counts.
     """
@@ -161,13 +161,17 @@ def read_quantile(buckets: list[int], q: float) -> float:
 
 def _faults_over_time(windows: list[Row], faults: list[Row], width_s: int) -> list[tuple[int, int, int]]:
     """Messages reported as missing, and undeclared faults, by window."""
-    told, found, wrong = dict(_sum_over_time(windows, "missed")), defaultdict[int, int](int), defaultdict[int, int](int)
+    reported, found, wrong = (
+        dict(_sum_over_time(windows, "missed")),
+        defaultdict[int, int](int),
+        defaultdict[int, int](int),
+    )
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s
         if row["cause"] == "told" or not row["declared"]:
             (found if row["declared"] else wrong)[at] += row["messages"]
-    times = sorted(at for at in {*told, *found, *wrong} if told.get(at) or found[at] or wrong[at])
-    return [(at, max(told.get(at, 0), found[at]), wrong[at]) for at in times]
+    times = sorted(at for at in {*reported, *found, *wrong} if reported.get(at) or found[at] or wrong[at])
+    return [(at, max(reported.get(at, 0), found[at]), wrong[at]) for at in times]
 
 
 def _connected(sessions: list[Row], end: datetime) -> list[tuple[int, int]]:

@@ -67,7 +67,7 @@ def hour_of(time: str) -> str:
     return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) -> str:
+def _sentence(audit: dict[str, Any], reported: dict[str, Any], audited: str | None) -> str:
     if audit["state"] == "none" and audited:
         return f"No delivery of this time has been audited; the last audited hour is {hour_of(audited)}. Look further back with --hours."
     if audit["state"] == "none":
@@ -87,8 +87,8 @@ def _sentence(audit: dict[str, Any], told: dict[str, Any], audited: str | None) 
         sentence = f"{carried}.{excused} All others were delivered in order, once, and none was lost without a gap."
     else:
         sentence = f"{carried}: all in order, once, and none was lost without a gap."
-    if told["messages"]:
-        missed = counted(told["messages"], "message")
+    if reported["messages"]:
+        missed = counted(reported["messages"], "message")
         sentence += f" {missed} could not be delivered, and each client that missed one received a gap."
     if audit["not_landed"]:
         sentence += f" Delivered, but not landed yet: {audit['not_landed']:,}; the next audit judges them."
@@ -110,13 +110,13 @@ def _verdict(document: dict[str, Any], name: str) -> str:
 
 
 def _tiles(document: dict[str, Any]) -> str:
-    audit, told, sessions = document["audit"], document["told"], document["sessions"]
+    audit, reported, sessions = document["audit"], document["told"], document["sessions"]
     peak = max((level for _, level in document["connected"]), default=0)
     p99 = max((point[3] for point in document["latency"]), default=None)
     tiles = [
         (f"{sum(count for _, count in document['published']):,}", "messages published"),
         (f"{audit['messages']:,}", "deliveries judged"),
-        (f"{told['gaps']:,}", f"gaps reported, with {counted(told['messages'], 'message')}"),
+        (f"{reported['gaps']:,}", f"gaps reported, with {counted(reported['messages'], 'message')}"),
         (f"{audit['faults']:,}", "undeclared faults"),
         (f"{sessions['count']:,}", f"connections, {sessions['resumed']:,} resumed"),
         (f"{peak:,}", "connected at most"),
@@ -156,7 +156,7 @@ def _charts(document: dict[str, Any]) -> str:
         Chart(
             *("Missing and wrong", f"messages in {width} s", begin, end),
             [
-                Series("reported missing", "warn", [(at, told) for at, told, _ in faults], "bar", width),
+                Series("reported missing", "warn", [(at, reported) for at, reported, _ in faults], "bar", width),
                 Series("undeclared", "bad", [(at, wrong) for at, _, wrong in faults], "bar", width),
             ],
         ),

@@ -60,7 +60,7 @@ ERASURES = Table(
     key=("time", "person", "table_name", "erasure"),
     job="maintain",
     fresh_s=0,
-    told="--option erase=IDENTITY",
+    run_options="--option erase=IDENTITY",
 )
 ERASED = Table(
     name="ops.erased",
@@ -89,6 +89,6 @@ ERASED = Table(
     key=("erasure", "stream", "node", "run", "first"),
     job="maintain",
     fresh_s=0,
-    told="--option erase=IDENTITY",
+    run_options="--option erase=IDENTITY",
 )
 OPS = (LANDING, ERASURES, ERASED)

@@ -47,7 +47,9 @@ def _words(table: Table) -> str:
     """How its job is run."""
     reads_journals = any(name.startswith("journal.") for name in JOBS[table.job].reads)
     return " ".join(
-        filter(None, (table.job, "--once", "--journal DATA" if reads_journals else "", "--lake LAKE", table.told))
+        filter(
+            None, (table.job, "--once", "--journal DATA" if reads_journals else "", "--lake LAKE", table.run_options)
+        )
     )
 
 

@@ -25,7 +25,7 @@ class Table:
     """The timestamp whose day the rows are laid out by; empty for a table in one folder."""
     fresh_s: int = 60
     """How old the newest row may be while its job runs; 0: it does not write one each time."""
-    told: str = ""
+    run_options: str = ""
     """The options that its job needs to write it."""
     persons: tuple[str, ...] = ()
     """Columns that name a person; `maintain --option erase=WHO` looks for them there."""

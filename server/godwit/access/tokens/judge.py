@@ -181,7 +181,7 @@ class TokenAuthorizer(Authorizer):
         return known
 
     def _remember(self, digest: bytes, grant: Grant, issuer: str, ring: KeyRing) -> None:
-        """Cache a grant; the oldest are removed if there is no room."""
+        """Cache a grant; the oldest are removed if the cache is full."""
         self._forget(digest)
         size = _measure(grant)
         self._verified[digest] = _Verified(grant, issuer, ring, self._now_ms() + self._verified_tokens_ms_max, size)

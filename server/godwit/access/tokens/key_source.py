@@ -65,7 +65,7 @@ class KeySource:
                 raise KeysUnavailable(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
             age_ms = (self._now_s() - self._fetched_s) * 1000
         elif age_ms >= self._issuer.keys_age_ms_max / 2 and self._may_try():
-            self._begin()  # in the background: whoever comes meanwhile is judged by what is known
+            self._begin()  # in the background: tokens that arrive meanwhile are verified with the known keys
         if self._ring is None or age_ms >= self._issuer.keys_age_ms_max:
             raise KeysUnavailable(f"the keys of {self._issuer.issuer} cannot be had")
         return self._ring
@@ -127,9 +127,7 @@ class KeySource:
             elif self._missed:
                 self._take(read_key_set(content), content)
             self._fetched_s = self._now_s()
-        except (
-            Exception
-        ) as error:  # whatever a network and a stranger's file can do: the keys that were, stay until they are old
+        except Exception as error:  # after any network error or invalid file the known keys stay until they are too old
             why = f"{type(error).__name__}: {error}"
             read_logger().warning("key_fetch_failed", issuer=self._issuer.issuer, url=self._issuer.keys_url, reason=why)
         finally:

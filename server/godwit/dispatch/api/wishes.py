@@ -1,4 +1,4 @@
-"""What receivers do not want, over HTTP: preferences, categories and suppressions."""
+"""The receivers' preferences over HTTP: preferences, categories and suppressions."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def render_receivers(request: dict[str, Any], environments: dict[bool, Environme
 
 
 def describe(error: Exception) -> str:
-    """What is wrong with a template or its data."""
+    """The error in a template or its data."""
     return f"{error!s:.300}" or type(error).__name__
 
 

@@ -44,7 +44,7 @@ class RenderFailed(RequestRefused):
 
 
 class RendererMissing(RenderInterrupted):
-    """There is no process to render in; the template may be right."""
+    """The process that renders cannot be started; the template may be valid."""
 
 
 class Renderer:

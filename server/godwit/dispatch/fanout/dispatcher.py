@@ -179,7 +179,7 @@ class Dispatcher:
         await self._store.advance([outcome], [], [], now_ms, now_ms + self._pace.lease_ms)
 
     async def stop(self) -> None:
-        """Finish running sends and store their outcomes; nothing new starts. Nobody may call `tick` afterwards."""
+        """Finish running sends and store their outcomes; nothing new starts. Do not call `tick` afterwards."""
         self._waiting.clear()
         while self.tasks:
             await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
 """What waits to be sent, in lanes: one for each tenant and host, taken in turn.
 
-A slow host fills its own lane and nobody else's. While other lanes wait, a lane has at most `per_lane_max` sends in
+A slow host fills only its own lane. While other lanes wait, a lane has at most `per_lane_max` sends in
 flight, and alone half of the slots; a tenant never has the last quarter of them. So others find a slot. A lane whose host
 asked to wait is empty until that time; then it starts with one send, and each success doubles the number. Where shipments
 need a provider, each has a place at one before it starts: those of a slow provider wait here, and not in the slots of

@@ -1,4 +1,4 @@
-"""When a provider rests: after failures in a row nothing goes over it for a while, then one delivery, then more and more.
+"""A circuit breaker for a provider: after failures in a row it is not used for a while, then for one delivery, then for more and more.
 
 Pure: the caller gives the time. A refusal of one e-mail is no failure of the provider; a lost connection, a failed login or a relay that
 is leaving is one.
@@ -36,7 +36,7 @@ class Breaker:
         return not self.rests_until(now_ms) and self._in_flight < self._allowed
 
     def describe(self, now_ms: int) -> ProviderState:
-        """What operators see of it."""
+        """The state that operators see."""
         return ProviderState(self.reason, max(0, self._until_ms - now_ms), self._in_flight, self._allowed)
 
     @property

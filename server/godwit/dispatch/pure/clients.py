@@ -1,6 +1,6 @@
 """The address of a client behind trusted proxies.
 
-Pure. Anybody can forge a header, so it is read from its end, and only the part that trusted proxies wrote.
+Pure. Any client can forge a header, so it is read from its end, and only the part that trusted proxies wrote.
 """
 
 from __future__ import annotations

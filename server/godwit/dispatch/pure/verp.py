@@ -1,4 +1,4 @@
-"""The address for bounces of one delivery (VERP): it contains the delivery and a code that nobody else can compute.
+"""The address for bounces of one delivery (VERP): it contains the delivery and a code that others cannot compute.
 
 Pure. Mail servers change the case of addresses and allow 64 characters before the @. Therefore it is base32 of numbers of
 variable length.
@@ -17,7 +17,7 @@ from ..model import DeliveryKey
 BOUNCE = "bounce-"
 """The prefix of the address."""
 COMPLAINT = "complaint-"
-"""The prefix of a Message-ID. Anybody who sees the message can read it, so its token authorizes complaints, not bounces."""
+"""The prefix of a Message-ID. Everyone who sees the message can read it, so its token authorizes complaints, not bounces."""
 COMPLAINTS = "complaints"
 """The part before the @ of the address for complaints of feedback loops."""
 MAC_BYTES = 10

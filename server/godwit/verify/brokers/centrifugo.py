@@ -81,7 +81,7 @@ class CentrifugoSubscriber(WebsocketSubscriber):
         elif received.get("id") == SUBSCRIBE_ID and "subscribe" in received:
             self._join(received["subscribe"])
         elif "error" in received or "unsubscribe" in received.get("push", {}):
-            await socket.close()  # it comes back from where it stands
+            await socket.close()  # it resumes from its position
         elif "pub" in received.get("push", {}):
             self._read(received["push"]["pub"])
 

@@ -20,7 +20,7 @@ const settings = {
   frameBytesMax: 4 << 20,
 };
 
-function told(item) {
+function describe(item) {
   if (item.type === "message") {
     const { subject, kind, position, after, pattern, conflated, isSnapshot } = item;
     const content = Buffer.from(item.bytes()).toString("hex");
@@ -83,6 +83,6 @@ function explain(ms) {
 hear();
 for await (const item of client.subscribe(asked.selector, { onGap: asked.onGap }).items()) {
   hear();
-  if (!put(told(item))) await new Promise((taken) => process.stdout.once("drain", taken));
+  if (!put(describe(item))) await new Promise((taken) => process.stdout.once("drain", taken));
   await gate.opened;
 }

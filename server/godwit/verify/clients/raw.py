@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 from ...client import FrameInvalid, ResumePoint
 from ...client.codec.command import Choice, Ping, Subscribe
 from ...client.codec.encodings import ENCODINGS
-from ...client.codec.push import Ended, Marked, Told
+from ...client.codec.push import Ended, Marked, Received
 from ...client.codec.reply import Refusal, Reply
 from ...client.items import Dropped
 from ...model import Gap, Message, Position
@@ -150,7 +150,7 @@ class RawSubscriber(Reading[asyncio.Event]):
             SUBSCRIBE_ID, mine.selector, resume_point, Choice(on_gap=mine.on_gap, conflate_ms=mine.conflate_ms)
         )
 
-    def _take(self, now: int, received: Told) -> None:
+    def _take(self, now: int, received: Received) -> None:
         checker = self.checker
         match received:
             case Message():
@@ -168,7 +168,7 @@ class RawSubscriber(Reading[asyncio.Event]):
             case Refusal() | Ended():
                 self.refusals += 1
                 if self._socket is not None:
-                    self._socket.transport.abort()  # draining: come back
+                    self._socket.transport.abort()  # draining: reconnect
             case Dropped() | _:
                 pass
 

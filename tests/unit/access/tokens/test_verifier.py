@@ -1,4 +1,4 @@
-"""The answers for a bad token: sentences of the verifier that say what is wrong, never those of the library."""
+"""The answers for an invalid token: the verifier's own sentences, never those of the library."""
 
 import base64
 import json
@@ -16,8 +16,8 @@ SECRET, NAME = b"s" * 64, "https://login.example"
 
 
 def sign(**given: Any) -> str:
-    told = {"iss": NAME, "sub": "ann", "exp": int(time.time()) + 600, **given}
-    return jwt.encode({name: value for name, value in told.items() if value is not None}, SECRET, "HS256")
+    claimed = {"iss": NAME, "sub": "ann", "exp": int(time.time()) + 600, **given}
+    return jwt.encode({name: value for name, value in claimed.items() if value is not None}, SECRET, "HS256")
 
 
 def refusal(token: str, **given: Any) -> str:
@@ -66,7 +66,7 @@ def test_one_wrong_character_anywhere_is_told_in_own_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "audience", "says"),
+    ("claimed", "audience", "says"),
     [
         ({"exp": None}, "", "the token lacks the claim exp"),
         ({}, "here", "the token lacks the claim aud"),
@@ -77,20 +77,20 @@ def test_one_wrong_character_anywhere_is_told_in_own_words() -> None:
         ({"exp": 1}, "", "the token has expired"),
     ],
 )
-def test_a_claim_that_keeps_its_holder_out_is_named(told: dict[str, Any], audience: str, says: str) -> None:
-    assert refusal(sign(**told), audience=audience) == says
+def test_a_claim_that_keeps_its_holder_out_is_named(claimed: dict[str, Any], audience: str, says: str) -> None:
+    assert refusal(sign(**claimed), audience=audience) == says
 
 
-@pytest.mark.parametrize("told", [{"exp": "soon"}, {"exp": [1]}, {"nbf": "x"}, {"iat": "x"}, {"jti": 7}, {"sub": 7}])
-def test_a_claim_of_the_wrong_kind_is_named_among_few(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("claimed", [{"exp": "soon"}, {"exp": [1]}, {"nbf": "x"}, {"iat": "x"}, {"jti": 7}, {"sub": 7}])
+def test_a_claim_of_the_wrong_kind_is_named_among_few(claimed: dict[str, Any]) -> None:
     # by hand: the library signs no such claims
-    head, body = ({"alg": "HS256"}, {"iss": NAME, "sub": "ann", "exp": 2**40, **told})
+    head, body = ({"alg": "HS256"}, {"iss": NAME, "sub": "ann", "exp": 2**40, **claimed})
     signed = ".".join(
         base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=").decode() for each in (head, body)
     )
     signature = jwt.get_algorithm_by_name("HS256").sign(signed.encode(), SECRET)
     said = refusal(f"{signed}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}")
-    assert next(iter(told)) in said and "claims" in said
+    assert next(iter(claimed)) in said and "claims" in said
 
 
 def test_every_sentence_has_room_in_a_close_frame() -> None:

@@ -21,7 +21,7 @@ from godwit.client.codec.command import (
     Unwatch,
     Watch,
 )
-from godwit.client.codec.push import Ended, Marked, Notice, Told
+from godwit.client.codec.push import Ended, Marked, Notice, Received
 from godwit.client.codec.reply import Refusal, Reply
 from godwit.client.codec.values import Reader, Writer
 from godwit.client.errors import FrameInvalid
@@ -72,7 +72,7 @@ def test_announcement_can_change_and_names_the_pattern() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "expected"),
     [
         ("20 01 01 73 01 6e 05 a8 c3 01", Reply(1, "connected", session="s", node="n", ping_interval_ms=25_000)),
         ("21 02 03 00 02 2f 61 07 2a 01", Reply(2, "subscribed", Position(7, 42), Outcome.SNAPSHOT, 1)),
@@ -95,8 +95,8 @@ def test_announcement_can_change_and_names_the_pattern() -> None:
         ("08 91 20 02 2f 61 03 77 68 79", Ended("/a", 4113, "why")),
     ],
 )
-def test_what_the_server_says_is_read(frame: str, told: Told) -> None:
-    assert BinaryEncoding().decode(bytes.fromhex(frame)) == [told]
+def test_what_the_server_says_is_read(frame: str, expected: Received) -> None:
+    assert BinaryEncoding().decode(bytes.fromhex(frame)) == [expected]
 
 
 @pytest.mark.parametrize(

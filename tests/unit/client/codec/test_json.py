@@ -23,7 +23,7 @@ from godwit.client.codec.command import (
     content_of,
 )
 from godwit.client.codec.json import JsonEncoding
-from godwit.client.codec.push import Ended, Marked, Notice, Told
+from godwit.client.codec.push import Ended, Marked, Notice, Received
 from godwit.client.codec.reply import Refusal, Reply
 from godwit.client.errors import FrameInvalid
 from godwit.client.items import Dropped
@@ -78,7 +78,7 @@ def test_command_is_written_as_the_contract_shows(command: Command, written: dic
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "expected"),
     [
         (
             '{"message":"/a/b","at":"7.59","time":5,"content":{"x": 1.50}}',
@@ -121,10 +121,10 @@ def test_command_is_written_as_the_contract_shows(command: Command, written: dic
         ('{"ended":"/a","error":4113,"name":"SubscribeForbidden","reason":"why"}', Ended("/a", 4113, "why")),
     ],
 )
-def test_what_the_server_says_is_read(frame: str, told: Told) -> None:
+def test_what_the_server_says_is_read(frame: str, expected: Received) -> None:
     encoding = JsonEncoding()
-    assert encoding.decode(frame) == [told]
-    assert encoding.decode(f"[{frame},{frame}]") == [told, told]
+    assert encoding.decode(frame) == [expected]
+    assert encoding.decode(f"[{frame},{frame}]") == [expected, expected]
 
 
 def test_what_is_not_known_is_passed_over() -> None:

@@ -78,19 +78,19 @@ async def test_mapping_that_takes_nothing_fails_no_subscribe(peer: Peer) -> None
         def __setitem__(self, selector: str, resume_point: object) -> None:
             raise OSError("blocked")
 
-    told: list[Exception] = []
+    errors: list[Exception] = []
     peer.log["/a"] = [1, 2, 3]
     with pytest.raises(OSError, match="blocked"):  # at close, which is the last save
         async with (
             asyncio.timeout(20),
-            Client(peer.url, settings=QUICK, positions=Blocked(), on_save_failed=told.append) as client,
+            Client(peer.url, settings=QUICK, positions=Blocked(), on_save_failed=errors.append) as client,
         ):
             for count in (1, 2, 3):
                 subscription = client.subscribe("/a")
                 assert (await anext(subscription)).json() == count
                 subscription.handled()
                 await subscription.close()
-    assert [str(error) for error in told] == ["blocked"]
+    assert [str(error) for error in errors] == ["blocked"]
 
 
 async def test_full_mapping_fails_no_other_selector(peer: Peer) -> None:
@@ -104,11 +104,11 @@ async def test_full_mapping_fails_no_other_selector(peer: Peer) -> None:
 
     rarely = Settings(reconnect_first_ms=5, reconnect_max_ms=20, positions_save_ms=3_600_000)
     peer.log.update({"/a": [1], "/b": [1, 2]})
-    positions, told = Full(), list[Exception]()
+    positions, errors = Full(), list[Exception]()
     with pytest.raises(OSError, match="no room for /a"):  # at close
         async with (
             asyncio.timeout(20),
-            Client(peer.url, settings=rarely, positions=positions, on_save_failed=told.append) as client,
+            Client(peer.url, settings=rarely, positions=positions, on_save_failed=errors.append) as client,
         ):
             for subject in ("/a", "/b"):
                 subscription = client.subscribe(subject)
@@ -117,21 +117,21 @@ async def test_full_mapping_fails_no_other_selector(peer: Peer) -> None:
             await subscription.close()
             assert (await anext(client.subscribe("/b"))).json() == 2
             full.discard("/b")
-    assert [str(error) for error in told] == ["no room for /a"]
+    assert [str(error) for error in errors] == ["no room for /a"]
     assert list(positions) == ["/b"]
 
 
 async def test_failure_is_told_of_once_until_it_can_be_saved_again(
     peer: Peer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[Exception] = []
+    errors: list[Exception] = []
 
     def on_save_failed(error: Exception) -> None:
-        told.append(error)
+        errors.append(error)
         raise RuntimeError("the user's own mistake")
 
     async def telling(count: int) -> None:
-        await until(lambda: len(told) == count)
+        await until(lambda: len(errors) == count)
 
     peer.log["/a"] = [1]
     folder = tmp_path / "later"
@@ -154,7 +154,7 @@ async def test_failure_is_told_of_once_until_it_can_be_saved_again(
             subscription.handled()
         await telling(3)
         folder.mkdir()
-    assert [type(error) for error in told] == [FileNotFoundError] * 3
+    assert [type(error) for error in errors] == [FileNotFoundError] * 3
     assert "on_save_failed raised" in caplog.text
 
 

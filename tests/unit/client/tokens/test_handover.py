@@ -1,4 +1,4 @@
-"""Another token for a client, without a server: who is asked when, and what becomes of an earlier call."""
+"""Another token for a client, without a server: when the function is called, and the result of an earlier call."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The driver of Centrifugo against a server of values that says what its protocol document says: it comes back where it stood, answers
-pings, and takes an unrecovered place as a gap told. Whether the program says the same is for a machine on which it is installed.
+"""The driver of Centrifugo against a scripted server that follows its protocol document: it resumes at its position, answers
+pings, and reports an unrecovered position as a gap. A test of the real program needs a machine on which it is installed.
 """
 
 from __future__ import annotations

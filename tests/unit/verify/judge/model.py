@@ -1,7 +1,7 @@
-"""A broker of values for the judge's tests: it tells one subscriber the truth, and a brute-force judge that knows everything.
+"""A simulated broker for the judge's tests, with one subscriber, and a brute-force judge that knows everything.
 
-`Truth` keeps logs, answers a resume exactly as the protocol says, and can be told to lie. `judge` compares, position by
-position, what came with what should have come: slow, obvious, and without any of the checker's states.
+`Truth` keeps logs, answers a resume exactly as the protocol says, and can be made to lie. `judge` compares, position by
+position, what arrived with what should have arrived: slow, obvious, and without any of the checker's states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUBJECT = "/s"
 EPOCH = 7
 CONTENTS = Contents(seed=1, size=1, is_varied=False)
 
-Told = Message | Gap
+Push = Message | Gap
 
 
 def context(log_max: int | None = None, styles: dict[str, Style] | None = None) -> CheckContext:
@@ -81,7 +81,7 @@ class Life:
 
     head: int
     log_max: int
-    told: list[Told] = field(default_factory=list)
+    seen: list[Push] = field(default_factory=list)
 
     def live(self, count: int, published: int) -> None:
         """It is behind by some, reads `count`, while `published` are published."""
@@ -95,7 +95,7 @@ class Life:
 
     @property
     def reached(self) -> int:
-        last = self.told[-1] if self.told else None
+        last = self.seen[-1] if self.seen else None
         return last.position.sequence if last is not None and last.position is not None else 0
 
     def _next(self) -> None:
@@ -103,19 +103,19 @@ class Life:
             return
         if self.head - self.reached > self.log_max:
             begin = self.reached
-            self.told.append(gap(begin, self.head))
-            self.told.append(snapshot(self.head))
+            self.seen.append(gap(begin, self.head))
+            self.seen.append(snapshot(self.head))
         else:
-            self.told.append(message(self.reached + 1))
+            self.seen.append(message(self.reached + 1))
 
 
-def is_right(told: list[Told], head: int, log_max: int) -> bool:
+def is_right(seen: list[Push], head: int, log_max: int) -> bool:
     """Brute force, over every position: delivered exactly once in order, or in exactly one gap that had a cause and counts
     right; snapshots only after gaps; and the end is the head.
     """
     owners: dict[int, str] = {}
     reached, previous = 0, None
-    for one in told:
+    for one in seen:
         assert one.position is not None
         at = one.position.sequence
         if isinstance(one, Gap):
@@ -140,17 +140,17 @@ def is_right(told: list[Told], head: int, log_max: int) -> bool:
     return reached == head and not isinstance(previous, Gap)
 
 
-def checker_says(told: list[Told], head: int, log_max: int) -> Findings:
+def checker_says(seen: list[Push], head: int, log_max: int) -> Findings:
     """The same events under a checker."""
     trial = context(log_max)
     checker = Checker("w", SUBJECT, trial)
     checker.asked(0)
     checker.joined(0, Position(EPOCH, 0), Outcome.LIVE, 0)
     publish(trial.expected, head)
-    for at_ms, one in enumerate(told):
+    for at_ms, one in enumerate(seen):
         if isinstance(one, Gap):
             checker.gap(at_ms, one)
         else:
             checker.message(at_ms, one)
-    checker.end(len(told), {SUBJECT: Position(EPOCH, head)} if head else {})
+    checker.end(len(seen), {SUBJECT: Position(EPOCH, head)} if head else {})
     return trial.findings

@@ -1,4 +1,4 @@
-"""The causes of gaps: restarts, what the disk had not got, and logs that moved on, over the runs that a journal joins too."""
+"""The causes of gaps: restarts, messages that were not on the disk, and logs that advanced, also across runs that a journal joins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def over_two_runs(before: int, since: int, held: int | None = None) -> CheckCont
     return found
 
 
-def told(after: str, at: str, missed: int | None, reason: GapReason = GapReason.OVERRUN) -> Gap:
+def gap_of(after: str, at: str, missed: int | None, reason: GapReason = GapReason.OVERRUN) -> Gap:
     return Gap(SUBJECT, Position.parse(at), Position.parse(after), reason, missed)
 
 
@@ -45,23 +45,23 @@ def test_a_log_has_a_cause_where_more_than_it_keeps_was_published() -> None:
 def test_what_a_log_keeps_is_counted_over_the_runs_that_a_journal_joins(since: int, is_found: bool) -> None:
     """A reader who goes on from the oldest is placed in the run before, while the log keeps messages of this one."""
     trial = over_two_runs(10, since)
-    violation = judge_cause(trial, told("7.6", "7.9", 3), 0, goes_on_from_oldest=True)
+    violation = judge_cause(trial, gap_of("7.6", "7.9", 3), 0, goes_on_from_oldest=True)
     assert (violation is not None) == is_found
 
 
 def test_a_gap_over_a_restart_counts_right_and_needs_a_cause_too() -> None:
     trial = over_two_runs(10, 3)
-    assert judge_cause(trial, told("7.8", "8.3", 5), 0, goes_on_from_oldest=False) is None
-    wrong = judge_cause(trial, told("7.8", "8.3", 6), 0, goes_on_from_oldest=False)
+    assert judge_cause(trial, gap_of("7.8", "8.3", 5), 0, goes_on_from_oldest=False) is None
+    wrong = judge_cause(trial, gap_of("7.8", "8.3", 6), 0, goes_on_from_oldest=False)
     assert wrong is not None and "exactly 5 are missing" in wrong.sentence
-    none = judge_cause(trial, told("7.9", "8.3", 4), 0, goes_on_from_oldest=False)
+    none = judge_cause(trial, gap_of("7.9", "8.3", 4), 0, goes_on_from_oldest=False)
     assert none is not None and none.guarantee is Guarantee.GAPS and "the log keeps 4" in none.sentence
 
 
 @pytest.mark.parametrize(("after", "is_found"), [("7.8", True), ("7.9", False), ("7.0", False)])
 def test_who_stood_where_the_journal_reaches_is_not_told_that_nobody_knows(after: str, is_found: bool) -> None:
     trial = over_two_runs(10, 3, held=8)
-    unknown = told(after, "8.3", None, GapReason.EPOCH)
+    unknown = gap_of(after, "8.3", None, GapReason.EPOCH)
     assert (judge_cause(trial, unknown, 0, goes_on_from_oldest=False) is not None) == is_found
 
 
@@ -70,17 +70,17 @@ def test_a_run_that_nobody_restarted_is_no_cause_and_what_the_expected_cannot_kn
 ):
     trial = context(LOG_MAX)
     publish(trial.expected, 3)
-    assert judge_cause(trial, told("7.3", "8.0", None, GapReason.EPOCH), 0, goes_on_from_oldest=False) is not None
+    assert judge_cause(trial, gap_of("7.3", "8.0", None, GapReason.EPOCH), 0, goes_on_from_oldest=False) is not None
     unlinked = over_two_runs(10, 1)
     unlinked.expected.runs[SUBJECT].clear()
     publish(unlinked.expected, 1, epoch=NEXT + 1)
-    assert judge_cause(unlinked, told("7.9", "9.1", 1), 0, goes_on_from_oldest=False) is None
+    assert judge_cause(unlinked, gap_of("7.9", "9.1", 1), 0, goes_on_from_oldest=False) is None
 
 
 def test_what_a_jump_of_the_clock_made_look_old_after_a_restart_is_no_fault_of_the_log() -> None:
     trial = over_two_runs(10, 3)
-    expired = told("7.9", "8.3", 4, GapReason.EXPIRED)
+    expired = gap_of("7.9", "8.3", 4, GapReason.EXPIRED)
     assert judge_cause(trial, expired, 0, goes_on_from_oldest=False) is not None
     trial.is_clock_moved = True
     assert judge_cause(trial, expired, 0, goes_on_from_oldest=False) is None
-    assert judge_cause(trial, told("7.9", "8.3", 4), 0, goes_on_from_oldest=False) is not None
+    assert judge_cause(trial, gap_of("7.9", "8.3", 4), 0, goes_on_from_oldest=False) is not None

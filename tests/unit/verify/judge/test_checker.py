@@ -1,4 +1,4 @@
-"""The checker against a brute-force judge: it finds something exactly when something is wrong, whatever was done to a life."""
+"""The checker against a brute-force judge: it reports a violation exactly when the history has one, for random histories and faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.verify.judge.model import (
     EPOCH,
     SUBJECT,
     Life,
-    Told,
+    Push,
     checker_says,
     conflated,
     content,
@@ -45,35 +45,35 @@ def a_life(plan: list[tuple[int, int]]) -> Life:
 @given(steps)
 def test_an_honest_life_is_never_found_wrong(plan: list[tuple[int, int]]) -> None:
     life = a_life(plan)
-    assert is_right(life.told, life.head, LOG_MAX)
-    assert checker_says(life.told, life.head, LOG_MAX).kept == []
+    assert is_right(life.seen, life.head, LOG_MAX)
+    assert checker_says(life.seen, life.head, LOG_MAX).kept == []
 
 
-def lie(told: list[Told], how: str, state: int) -> list[Told]:
+def lie(seen: list[Push], how: str, state: int) -> list[Push]:
     """The same life with one lie."""
-    state %= len(told)
-    one, rest = told[state], [*told[:state], *told[state + 1 :]]
+    state %= len(seen)
+    one, rest = seen[state], [*seen[:state], *seen[state + 1 :]]
     match how:
         case "lose":
             return rest
         case "repeat":
-            return [*told[: state + 1], *told[state:]]
+            return [*seen[: state + 1], *seen[state:]]
         case "reorder":
             return [*rest[: state + 1], one, *rest[state + 1 :]]
         case "alter":
             if isinstance(one, Message):
-                return [*told[:state], replace(one, content=one.content.replace(b'p":', b'q":')), *told[state + 1 :]]
+                return [*seen[:state], replace(one, content=one.content.replace(b'p":', b'q":')), *seen[state + 1 :]]
         case "miscount":
             if isinstance(one, Gap):
-                return [*told[:state], replace(one, missed=(one.missed or 0) + 1), *told[state + 1 :]]
+                return [*seen[:state], replace(one, missed=(one.missed or 0) + 1), *seen[state + 1 :]]
         case "cut short":
-            return told[:state]
+            return seen[:state]
         case "invent a gap":
-            begin = told[state - 1].position.sequence if state and told[state - 1].position else 0
+            begin = seen[state - 1].position.sequence if state and seen[state - 1].position else 0
             at = one.position.sequence if one.position else 0
             if isinstance(one, Message) and at > begin:
-                return [*told[:state], gap(begin, at), snapshot(at), *told[state + 1 :]]
-    return told
+                return [*seen[:state], gap(begin, at), snapshot(at), *seen[state + 1 :]]
+    return seen
 
 
 LIES = ("lose", "repeat", "reorder", "alter", "miscount", "cut short", "invent a gap")
@@ -83,15 +83,15 @@ LIES = ("lose", "repeat", "reorder", "alter", "miscount", "cut short", "invent a
 @given(steps, st.sampled_from(LIES), st.integers(0, 1_000))
 def test_the_checker_and_brute_force_agree_on_every_lie(plan: list[tuple[int, int]], how: str, state: int) -> None:
     life = a_life(plan)
-    if not life.told:
+    if not life.seen:
         return
-    told = lie(life.told, how, state)
-    findings = checker_says(told, life.head, LOG_MAX)
-    assert bool(findings.total) == (not is_right(told, life.head, LOG_MAX)), (told, findings.kept)
+    seen = lie(life.seen, how, state)
+    findings = checker_says(seen, life.head, LOG_MAX)
+    assert bool(findings.total) == (not is_right(seen, life.head, LOG_MAX)), (seen, findings.kept)
 
 
 def test_each_lie_breaks_the_guarantee_that_it_is_about() -> None:
-    told: list[Told] = [message(number) for number in range(1, 6)]
+    seen: list[Push] = [message(number) for number in range(1, 6)]
     wanted = {
         "lose": Guarantee.NO_LOSS,
         "repeat": Guarantee.NO_REPEAT,
@@ -100,12 +100,12 @@ def test_each_lie_breaks_the_guarantee_that_it_is_about() -> None:
         "invent a gap": Guarantee.GAPS,
     }
     for how, guarantee in wanted.items():
-        assert guarantee in checker_says(lie(told, how, 2), 5, LOG_MAX).counts, how
+        assert guarantee in checker_says(lie(seen, how, 2), 5, LOG_MAX).counts, how
 
 
 def test_the_shortest_history_says_where_it_stood_what_came_and_what_the_expected_holds() -> None:
-    told: list[Told] = [message(number) for number in (1, 2, 3, 5, 6)]
-    finding = checker_says(told, 6, LOG_MAX).shortest()
+    seen: list[Push] = [message(number) for number in (1, 2, 3, 5, 6)]
+    finding = checker_says(seen, 6, LOG_MAX).shortest()
     assert finding is not None and finding.guarantee is Guarantee.NO_LOSS
     assert finding.sentence == "received 7.5 after 7.3: 7.4 is missing, and no gap was reported"
     assert [line.split("  ")[-1] for line in finding.history[:2]] == ["message 7.3", "message 7.5"]
@@ -152,17 +152,17 @@ def test_a_client_must_hide_what_comes_again() -> None:
 
 
 def test_another_run_without_a_gap_is_found_and_with_one_is_not() -> None:
-    for is_told in (False, True):
+    for is_reported in (False, True):
         checker = following()
         checker.joined(0, Position(EPOCH, 0), Outcome.LIVE)
         checker.message(0, message(1))
         checker.context.expected.restart()
         checker.context.restarts += 1
         publish(checker.context.expected, 1, epoch=8)
-        if is_told:
+        if is_reported:
             checker.gap(1, Gap(SUBJECT, Position(8, 0), Position(EPOCH, 1), GapReason.EPOCH, None))
         checker.message(1, Message(SUBJECT, content(11), position=Position(8, 1)))
-        assert found(checker) == (set() if is_told else {Guarantee.RUN})
+        assert found(checker) == (set() if is_reported else {Guarantee.RUN})
 
 
 def test_a_gap_may_begin_where_the_run_before_ended_and_nowhere_before_that() -> None:
@@ -188,14 +188,14 @@ def test_a_gap_for_a_restart_that_nobody_made_is_found() -> None:
 
 def cut_after_a_gap(checker: Checker, resume_tokens: bool, cut_ms: int) -> set[Guarantee]:
     """The node restarts once; a pattern is told of it, cut, and told again."""
-    told = Gap("/*", None, None, GapReason.EPOCH, None)
+    seen = Gap("/*", None, None, GapReason.EPOCH, None)
     checker.context.expected.restart()
     checker.context.restarts += 1
-    checker.gap(0, told)
+    checker.gap(0, seen)
     if resume_tokens:
         checker.marked(1, "m")
     checker.lost(cut_ms)
-    checker.gap(cut_ms + 1, told)
+    checker.gap(cut_ms + 1, seen)
     return found(checker)
 
 
@@ -208,17 +208,17 @@ def test_a_join_that_was_cut_may_tell_its_gap_again_and_one_that_was_complete_ma
 
 def test_a_gap_that_was_read_late_speaks_of_the_restart_before() -> None:
     """The node restarts twice while the subscriber does not read: it is told of both, and of a third that nobody made."""
-    checker, told = following("/*", is_client=True), Gap("/*", None, None, GapReason.EPOCH, None)
+    checker, seen = following("/*", is_client=True), Gap("/*", None, None, GapReason.EPOCH, None)
     for _ in range(2):
         checker.context.expected.restart()
         checker.context.restarts += 1
     publish(checker.context.expected, 1, epoch=9)
-    checker.gap(0, told)
+    checker.gap(0, seen)
     checker.message(0, snapshot(10))  # of a run that is over
-    checker.gap(20_000, told)
+    checker.gap(20_000, seen)
     checker.message(20_000, Message(SUBJECT, content(11), position=Position(9, 1)))
     assert not found(checker)
-    checker.gap(40_000, told)
+    checker.gap(40_000, seen)
     assert found(checker) == {Guarantee.GAPS}
 
 
@@ -262,11 +262,11 @@ def test_a_gap_whose_snapshot_does_not_follow_is_found() -> None:
     assert found(checker) == {Guarantee.GAPS}
 
 
-@pytest.mark.parametrize(("told", "is_found"), [(conflated(0, 2), False), (conflated(0, 2, count=3), True)])
-def test_conflated_messages_are_counted(told: Message, is_found: bool) -> None:
+@pytest.mark.parametrize(("seen", "is_found"), [(conflated(0, 2), False), (conflated(0, 2, count=3), True)])
+def test_conflated_messages_are_counted(seen: Message, is_found: bool) -> None:
     checker = following(conflate_ms=100)
     checker.joined(0, Position(EPOCH, 0), Outcome.LIVE)
-    checker.message(0, told)
+    checker.message(0, seen)
     assert found(checker) == ({Guarantee.MERGE} if is_found else set())
 
 
@@ -304,7 +304,7 @@ def test_one_publishers_messages_keep_their_order_across_the_subjects_of_a_patte
     assert found(checker) == {Guarantee.ORDER}
 
 
-def over_a_restart(reached: int, first: Message, told: Gap | None = None, keeps_journal: bool = True) -> set[Guarantee]:
+def over_a_restart(reached: int, first: Message, seen: Gap | None = None, keeps_journal: bool = True) -> set[Guarantee]:
     """One who stood there when the node was killed, and the first that it hears of the new run."""
     checker = following()
     checker.context.rules = replace(checker.context.rules, keeps_journal=keeps_journal)
@@ -316,9 +316,9 @@ def over_a_restart(reached: int, first: Message, told: Gap | None = None, keeps_
     checker.context.restarts += 1
     publish(checker.context.expected, 1, epoch=8)
     checker.asked(1)
-    checker.joined(1, Position(8, 1), Outcome.RESYNC if told else Outcome.RECOVERED, 1)
-    if told is not None:
-        checker.gap(1, told)
+    checker.joined(1, Position(8, 1), Outcome.RESYNC if seen else Outcome.RECOVERED, 1)
+    if seen is not None:
+        checker.gap(1, seen)
     checker.message(1, first)
     return found(checker)
 
@@ -340,7 +340,7 @@ def test_a_run_that_goes_on_from_a_journal_is_told_by_the_position_that_its_firs
 
 
 def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_run_before() -> None:
-    told = Gap(SUBJECT, Position(8, 0), Position(EPOCH, 3), GapReason.OVERRUN, 7)
+    seen = Gap(SUBJECT, Position(8, 0), Position(EPOCH, 3), GapReason.OVERRUN, 7)
     for last, wanted in ((10, set()), (9, {Guarantee.MERGE})):
         checker = following()
         checker.context.rules = replace(checker.context.rules, keeps_journal=True)
@@ -351,7 +351,7 @@ def test_the_snapshot_that_a_journal_brought_back_holds_the_fields_of_the_run_be
         checker.context.expected.restart()
         checker.context.restarts += 1
         checker.context.expected.follow(SUBJECT, 8, Position(EPOCH, 10))
-        checker.gap(1, told)
+        checker.gap(1, seen)
         checker.message(1, replace(snapshot(last), position=Position(8, 0)))
         assert found(checker) == wanted
 

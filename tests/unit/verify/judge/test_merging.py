@@ -1,4 +1,4 @@
-"""Merged messages over the end of a run: whatever is heard first, they are held against all that the journal brought back."""
+"""Merged messages across the end of a run: they are compared with everything that the journal restored."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_what_was_merged_over_the_end_of_a_run_does_not_say_where_that_was(
     publish(one.expected, 1, epoch=NEXT)
     content_of_all = merged(begin, LAST + 1)
     of_all = Message(SUBJECT, content_of_all, Kind.JSON, Position(NEXT, 1), Position(EPOCH, 1), conflated=LAST)
-    told = [(slow, of_all), (other, FIRST_OF_NEXT)]
-    for checker, what in told if hears_first == "the merged" else reversed(told):
+    expected = [(slow, of_all), (other, FIRST_OF_NEXT)]
+    for checker, what in expected if hears_first == "the merged" else reversed(expected):
         checker.message(1, what)
     found = {violation.guarantee for violation, *_ in one.merging.review(is_end=True)} | set(one.findings.counts)
     assert found == wanted

@@ -1,4 +1,4 @@
-"""What operators send, as types: a provider of e-mail. Pure."""
+"""Request bodies of operators, as types: a provider of e-mail. Pure."""
 
 from __future__ import annotations
 

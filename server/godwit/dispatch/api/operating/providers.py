@@ -1,4 +1,4 @@
-"""Providers of e-mail over HTTP. Only scope `operator` manages them: who has a provider's domain may write in its name."""
+"""Providers of e-mail over HTTP. Only scope `operator` manages them: a provider can send in the name of its domain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mail(Protocol):
     """What uses the providers."""
 
     def check(self, row: ProviderRow) -> None:
-        """Raises RequestRefused where a provider cannot be used."""
+        """Raises RequestRefused if a provider cannot be used."""
 
     def put(self, row: ProviderRow) -> None:
         """Uses a provider from now on."""
@@ -94,7 +94,7 @@ class ProviderApi:
         return answer(self._show(row), 201 if is_new else 200)
 
     async def delete(self, request: web.Request) -> web.Response:
-        """What is being sent over it is finished; the rest goes over others, or waits."""
+        """Sends over it that are under way are finished; the others use another provider, or wait."""
         await self._keys.read_live(request, "operator")
         name = read_name(request, "provider", self._limits)
         if not await self._store.writer.run(lambda connection: delete_provider(connection, name)):

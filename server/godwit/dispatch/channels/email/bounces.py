@@ -112,7 +112,7 @@ class BounceServer:
         name = envelope.rcpt_tos[0].rpartition("@")[0]
         token = self._find(name)
         if token is None and not any(self._find_quoted(found) for found in find_tokens(raw)):
-            return DONE  # anybody may write to this address: what quotes no message of ours is not parsed
+            return DONE  # the address is public: a mail that does not quote one of our messages is not parsed
         async with self._parsing:
             has_sender = envelope.mail_from not in (None, "", "<>")
             report = await asyncio.to_thread(read_report, raw, has_sender=has_sender)

@@ -1,6 +1,7 @@
 """DKIM signatures (RFC 6376, RFC 8463): relaxed/relaxed, with RSA or Ed25519.
 
-Pure but for the key that is handed in. Signs the headers that a reader sees, each once more than it stands, so that none can be added.
+Pure, except for the key object that the caller passes. Signs the headers that a reader sees, each once more than it stands, so that none
+can be added.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = ""
     draft = make_draft(letter, sender)
     to = Address(addr_spec=shipment.target.copy_of or shipment.target.value)
     lines = [f"To: {to}", f"Message-ID: {make_message_id(shipment, sender, token)}"]
-    if link:  # on one line whatever its length: the library would encode a long word, which RFC 8058 does not allow
+    if link:  # always on one line: the library would encode a long word, which RFC 8058 does not allow
         lines += [f"List-Unsubscribe: <{link}>", "List-Unsubscribe-Post: List-Unsubscribe=One-Click"]
     return b"".join(f"{line}\r\n".encode("ascii") for line in lines) + draft.head + b"\r\n\r\n" + draft.body
 

@@ -48,7 +48,7 @@ class MailPart:
     ) -> None:
         """`on_open` gets the channel's sender, and the places at the providers; what it returns sets the most e-mails at once.
 
-        Raises ConfigInvalid where a file cannot be used.
+        Raises ConfigInvalid if a file cannot be used.
         """
         self._store, self._config, self._read_letter = store, config, read_letter
         self._make_mac, self._make_link, self._on_open = make_mac, make_link, on_open
@@ -58,13 +58,13 @@ class MailPart:
         self._bounces = self._open_bounces()
 
     async def open(self) -> None:
-        """Uses the providers that there are; raises ListenFailed where bounces cannot be taken."""
+        """Uses the stored providers; raises ListenFailed if the port for bounces cannot be opened."""
         if self._configured is not None:
             self._use(self._configured)
         for row in await self._store.reader.run(list_providers):
             self.put(row)
         if await self._store.reader.run(has_mail):
-            self._begin()  # what waits expires, or goes over a provider that comes
+            self._begin()  # waiting e-mails expire, or are sent over a provider that is added later
         if self._bounces is not None:
             await self._bounces.start()
 
@@ -78,7 +78,7 @@ class MailPart:
         return self._providers is not None and self._providers.may_send(tenant, sender)
 
     def check(self, row: ProviderRow) -> None:
-        """Raises RequestRefused where a provider cannot be used."""
+        """Raises RequestRefused if a provider cannot be used."""
         try:
             from .dkim import parse_dkim_key
 

@@ -25,19 +25,19 @@ CHECK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """What an operator says about a provider. Secrets are in no representation."""
+    """The settings of a provider. Its `repr` contains no secrets."""
 
     name: str
     relay: str
     sender: str
-    """The From address of e-mails that name none."""
+    """The From address of e-mails that do not set one."""
     security: str = "starttls"
     user: str = ""
     password: str = field(default="", repr=False)
     domains: tuple[str, ...] = ()
     """From domains besides that of `sender`."""
     tenants: tuple[str, ...] = ()
-    """Who may use it; empty: every tenant."""
+    """The tenants that may use it; empty: every tenant."""
     dkim_selector: str = "godwit"
     dkim_key: str = field(default="", repr=False)
     priority: int = 10
@@ -45,7 +45,7 @@ class ProviderSettings:
     weight: int = 1
     """Its share among those of the same priority."""
     rate_per_s: int = 0
-    """Most e-mails in a second; 0: as many as it takes."""
+    """Most e-mails in a second; 0: no limit."""
     sends_max: int = 16
     timeout_ms: int = 30_000
 
@@ -60,7 +60,7 @@ class ProviderSettings:
 
 
 class Provider:
-    """Connections to one relay. `now_ms` is a clock that is never set back. Raises ValueError where the DKIM key is not one."""
+    """Connections to one relay. `now_ms` is a clock that is never set back. Raises ValueError if the DKIM key is not valid."""
 
     def __init__(self, settings: ProviderSettings, now_ms: Callable[[], int]) -> None:
         self.settings, self._now_ms = settings, now_ms
@@ -70,7 +70,7 @@ class Provider:
         self._port = int(port)
         self._idle: list[tuple[aiosmtplib.SMTP, float]] = []
         self._in_flight: dict[str, int] = {}
-        """Of each tenant."""
+        """One for each tenant."""
         self._next_ms = 0.0
         self._is_closed = False
 
@@ -145,7 +145,7 @@ class Provider:
         return relay
 
     async def _take_kept(self, check_s: float) -> aiosmtplib.SMTP | None:
-        """The connection that was used last, if it still answers. Where one is silent, those that waited longer are closed, too."""
+        """The connection that was used last, if it still answers. If it does not, those that were idle longer are closed, too."""
         while self._idle:
             kept, since_ms = self._idle.pop()
             if kept.is_connected and self._now_ms() < since_ms + IDLE_MS_MAX:
@@ -172,7 +172,7 @@ class Provider:
             relay.close()
 
     def note_success(self) -> None:
-        """The provider works, whatever it said about an e-mail."""
+        """The provider answered, so it works; its answer to the e-mail does not matter here."""
         self.breaker.note_success(self._now_ms())
 
     def note_failure(self, detail: str, *, is_final: bool = False) -> None:

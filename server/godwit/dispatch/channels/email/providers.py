@@ -42,13 +42,13 @@ class Providers:
         self._reserved: dict[DeliveryKey, Place] = {}
 
     def put(self, settings: ProviderSettings) -> None:
-        """Adds or replaces a provider; raises ValueError where its DKIM key is not one."""
+        """Adds or replaces a provider; raises ValueError if its DKIM key is not valid."""
         fresh = Provider(settings, self._now_ms)
         self.remove(settings.name)
         self._known[settings.name] = fresh
 
     def remove(self, name: str) -> None:
-        """What is being sent over it is finished."""
+        """Sends over it that are under way are finished."""
         self._groups.clear()
         if old := self._known.pop(name, None):
             old.close()
@@ -115,7 +115,7 @@ class Providers:
         return self._choose(shipment.tenant, [name for name in group if name not in but])
 
     def end(self, place: Place) -> None:
-        """An e-mail is no longer sent over a provider."""
+        """The send of an e-mail over a provider has ended."""
         place.provider.end(place.tenant)
 
     def explain(self, tenant: str, sender: str, but: Collection[str] = ()) -> tuple[str, int]:

@@ -83,7 +83,7 @@ def _check_policies(domain: str, bounce_domain: str, relay_host: str, look_up: L
 
 
 def _lets_some_send(record: str) -> bool:
-    """Whether an SPF record allows some senders and forbids others: `-all` alone allows none, `?all` allows everybody."""
+    """Whether an SPF record allows some senders and forbids others: `-all` alone allows no sender, `?all` allows every sender."""
     terms = record.lower().split()[1:]
     if any(term.startswith("redirect=") for term in terms):
         return True

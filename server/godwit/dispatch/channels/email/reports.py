@@ -1,4 +1,4 @@
-"""What a mail server reports about a message: delivery status notifications (RFC 3464) and complaints (ARF, RFC 5965).
+"""A mail server's reports about a message: delivery status notifications (RFC 3464) and complaints (ARF, RFC 5965).
 
 Pure. The delivery is not taken from the report's text, but from the address the report was sent to, or for a complaint
 from a token in the Message-ID of the quoted message.
@@ -35,7 +35,7 @@ _STATUS = re.compile(r"\b([245])\.\d{1,3}\.\d{1,3}\b")
 
 
 class Action(StrEnum):
-    """What a report says. A delay has no effect, because the mail server keeps trying."""
+    """A parsed report. A delay has no effect, because the mail server keeps trying."""
 
     FAILED = "failed"
     DELIVERED = "delivered"

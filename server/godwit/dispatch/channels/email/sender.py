@@ -31,11 +31,11 @@ from .providers import Providers
 INLINE_BYTES_MAX = 65_536
 """An e-mail of this size is signed in less time than another thread takes to get the interpreter's lock."""
 ReadEnd = Callable[[Shipment], Awaitable[tuple[State, str] | None]]
-"""How a delivery ended that waited for its provider, and why; None: it goes out."""
+"""How a delivery ended that waited for its provider, and why; None: send it."""
 
 
 async def never_ends(shipment: Shipment) -> tuple[State, str] | None:
-    """Where nothing can end while it waits."""
+    """For senders whose waiting e-mails cannot be cancelled or expire."""
 
 
 MakeLink = Callable[[Shipment, str], str]
@@ -76,7 +76,7 @@ class EmailSender:
             return self._tell(shipment, Result.ADDRESS, "not an e-mail address")
         sender = read_sender(letter) or self._providers.find_sender(shipment.tenant)
         failed: dict[str, Outcome] = {}
-        # a provider that fails before it has the message is no reason to wait: the next one gets it
+        # a provider that fails before it has the message: the next one is tried at once
         while place := self._providers.take(shipment, sender, failed):
             provider = place.provider
             try:
@@ -91,7 +91,7 @@ class EmailSender:
         return self._wait(shipment, sender, failed)
 
     def _wait(self, shipment: Shipment, sender: str, failed: dict[str, Outcome]) -> Outcome:
-        """No provider has a place for an e-mail now. It does not wait here, where it would hold a slot of others."""
+        """Defers an e-mail for which no provider has a slot now. It does not wait here, where it would occupy a slot of others."""
         tenant = shipment.tenant
         reason, wait_ms = self._providers.explain(tenant, sender, failed)
         if reason:
@@ -106,12 +106,12 @@ class EmailSender:
         return self._put_off(shipment, "every provider rests", rest_ms)
 
     def _put_off(self, shipment: Shipment, detail: str, after_ms: int, result: Result = Result.THROTTLED) -> Outcome:
-        """Not an attempt, and nothing that the receiver's host asked for."""
+        """Defers without counting an attempt; the receiver's host did not ask for the delay."""
         waiting = make_waiting(shipment, result, detail, self._now_ms(), random.random(), after_ms)
         return replace(waiting, spares_host=True)
 
     async def _find_end(self, shipment: Shipment) -> Outcome | None:
-        """What became of a delivery while it waited here: cancelled, expired, or its address deleted. None: it goes out."""
+        """The final state of a delivery that ended while it waited here: cancelled, expired, or its address deleted. None: send it."""
         with preparing():
             end = await self._read_end(shipment)
         if end is None:
@@ -122,9 +122,9 @@ class EmailSender:
     async def _send_over(
         self, provider: Provider, shipment: Shipment, letter: Letter, sender: str
     ) -> tuple[Outcome, bool]:
-        """The outcome, and whether it stands: false where another provider may be tried at once."""
+        """The outcome, and whether it is final: false if another provider may be tried at once."""
         bounce = quoted = link = ""
-        is_copy = bool(shipment.target.copy_of)  # what comes back about a copy says nothing about the receiver
+        is_copy = bool(shipment.target.copy_of)  # reports about a copy do not concern the receiver
         if self._bounce_domain and not is_copy:
             bounce = make_token(shipment.key, shipment.target.value, self._make_mac)
             quoted = make_token(shipment.key, shipment.target.value, self._make_mac, COMPLAINT)
@@ -141,7 +141,7 @@ class EmailSender:
     async def _make(
         self, provider: Provider, shipment: Shipment, letter: Letter, sender: str, link: str, token: str
     ) -> bytes:
-        """The message with its signature; in a thread where attachments take a while."""
+        """The message with its signature; signed in a thread if attachments make it slow."""
         given = (provider, shipment, letter, sender, link, token)
         if len(letter.email) <= INLINE_BYTES_MAX:
             return self._make_signed(*given)
@@ -225,7 +225,7 @@ class EmailSender:
 
 
 def read_default(config: DispatchEmailConfig) -> ProviderSettings:
-    """The provider of the configuration; raises ConfigInvalid where a file cannot be used."""
+    """The provider of the configuration; raises ConfigInvalid if a file cannot be used."""
     if not config.sender:
         raise ConfigInvalid("dispatch_email.sender", "", "must name the From address where a relay is set")
     key = ""

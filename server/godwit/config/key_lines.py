@@ -19,7 +19,7 @@ _HEADER = re.compile(rf"[ \t]*\[{{1,2}}[ \t]*({_DOTTED})[ \t]*\]")
 _LONG_QUOTES = ('"""', "'''")
 
 
-class Places(NamedTuple):
+class KeyLines(NamedTuple):
     """A file's name, and the line of each key by its path."""
 
     name: str
@@ -31,7 +31,7 @@ class Places(NamedTuple):
         return f"file {self.name}:{self.lines[known]}" if known else f"file {self.name}"
 
 
-def find_places(name: str, text: str) -> Places:
+def find_key_lines(name: str, text: str) -> KeyLines:
     """The lines of all keys in a TOML text."""
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ def find_places(name: str, text: str) -> Places:
             for end in range(1, len(names) + 1):
                 lines.setdefault((*table, *names[:end]), number)
             quotes = next((quote for quote in _LONG_QUOTES if key.group(2).count(quote) % 2), "")
-    return Places(name, MappingProxyType(lines))
+    return KeyLines(name, MappingProxyType(lines))
 
 
 def _split(dotted: str) -> tuple[str, ...]:
