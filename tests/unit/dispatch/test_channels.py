@@ -65,6 +65,15 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert classify(503, asks_to_wait=True) is Result.THROTTLED
 
 
+@pytest.mark.parametrize(
+    "place", ["{} Jan 2026 00:00:00", "1 Jan {} 00:00:00", "1 Jan 2026 {}:00:00", "1 Jan 2026 00:00:{}"]
+)
+@pytest.mark.parametrize("zone", ["GMT", "-2359", "+{}", "-{}"])
+def test_a_number_of_any_length_in_a_date_is_no_error(place: str, zone: str) -> None:
+    for number in ("0", "9999", "9" * 20, "9" * 5_000):
+        assert read_retry_after(f"Thu, {place} {zone}".format(*[number] * 2), 2_000) >= 0
+
+
 def test_the_signature_is_that_of_the_specification() -> None:
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     signed = sign(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b'{"test": 2432232314}')

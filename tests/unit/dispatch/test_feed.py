@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+from godwit.dispatch.channels.webhook.http import HttpPoster
 from godwit.dispatch.feed.backoff import GIVE_UP_MS, LAST_MS, is_given_up, next_probe_ms
+from godwit.dispatch.feed.hooks import EventHooks
 from godwit.dispatch.feed.metrics import TENANTS_MAX, DispatchMetrics
 from godwit.dispatch.feed.watcher import EventWatcher, Fresh
 from godwit.dispatch.stores.sqlite.changes import Member, pack_members, unpack_members
+from godwit.dispatch.stores.sqlite.feed.hooks import Hook
 
 
 def test_members_are_packed_and_unpacked() -> None:
@@ -48,3 +52,42 @@ async def test_a_watcher_tells_each_event_once_and_in_order() -> None:
         await done.wait()
         running.cancel()
     assert notified == [0, 1, 2, 3, 4]
+
+
+class OneHook:
+    """A store with one event for one webhook, and what becomes of it."""
+
+    def __init__(self) -> None:
+        self.failed: asyncio.Queue[str] = asyncio.Queue()
+        self._hook = Hook(1, "t", "h", "https://a.example/", "whsec_QUFB", "", 0, "", "", 0, "active", 0, 0, 0, "")
+
+    async def list_hooks(self, now_ms: int) -> list[Hook]:
+        return [self._hook] if self.failed.empty() else []
+
+    async def read_parts(self, hook: Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
+        return [(1, "evt_1", {"data": {}})], 1
+
+    async def fail(self, hook: Hook, failures: int, since_ms: int, due_ms: int, reason: str) -> None:
+        self.failed.put_nowait(reason)
+
+    async def move(self, hook: Hook, cursor: int) -> Hook | None:
+        raise AssertionError("nothing else happens")
+
+    async def disable(self, hook: Hook, reason: str, now_ms: int) -> None:
+        raise AssertionError("nothing else happens")
+
+    async def bury(self, hook: Hook, eid: int, part: str, reason: str, now_ms: int) -> None:
+        raise AssertionError("nothing else happens")
+
+
+async def test_an_event_whose_post_raises_waits_for_its_probe() -> None:
+    def sign_bytes(*found: object) -> bytes:
+        raise LookupError
+
+    store = OneHook()
+    hooks = EventHooks(store, HttpPoster((), sends_max=1, timeout_ms=1_000), sign_bytes, 60.0)
+    async with asyncio.timeout(60):
+        running = asyncio.create_task(hooks.run())
+        assert await store.failed.get() == "LookupError"
+        running.cancel()
+        await hooks.stop()

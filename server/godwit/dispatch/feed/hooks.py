@@ -121,7 +121,13 @@ class EventHooks:
         return None if last <= hook.cursor else await self._store.move(hook, last)
 
     async def _post(self, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
-        return await post_event(self._poster, self._sign_bytes, hook, name, body)
+        """Post one event. An error that nobody expected counts as a failure, so that the endpoint is not asked at each sweep."""
+        try:
+            return await post_event(self._poster, self._sign_bytes, hook, name, body)
+        except Exception as error:
+            kind = type(error).__name__
+            read_logger().error("dispatch_webhook_failed", webhook=hook.wid, reason=f"{kind}: {error}")
+            return Result.DOUBT, kind, 0
 
     async def _fail(self, hook: Hook, detail: str, after_ms: int) -> None:
         now, failures = now_ms(), hook.failures + 1

@@ -27,6 +27,6 @@ def read_retry_after(text: str | None, now_ms: int) -> int:
         return int(text) * 1_000 if len(text) <= 9 else 0
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+        return max(0, int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1_000) - now_ms)
+    except (ValueError, OverflowError):  # a number of any length is an OverflowError
         return 0
-    return max(0, int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1_000) - now_ms)
