@@ -6,10 +6,14 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.email.test_email import Server, mailing, wait_for_state
 from tests.dispatch.inbox.test_python_inbox import device, until
 from tests.dispatch.test_inbox import wait_for
+from tests.dispatch.test_webhook import LOOPBACK, put_webhook
+from tests.dispatch.test_webhook import wait_for_state as wait_for_webhook
 
 DEADLINE_S = 60
 HI = {"to": {"receiver": "ann"}, "content": {"title": "hi"}}
@@ -48,6 +52,29 @@ async def test_a_deleted_address_is_in_no_file_and_gets_nothing(tmp_path: Path, 
         assert (await both.api("DELETE", "/v1/receivers/ann/addresses/hook"))[1]["code"] == 4334
         await both.api("PUT", "/v1/notifications/n1", HI)
         assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 1}}
+
+
+BROKEN = [b"HTTP/1.1 200 OK\r\nX\xff: a\r\n\r\n", b"HTTP/9 secret-path\r\n\r\n", b"/secret-path\r\n\r\n", b""]
+
+
+@pytest.mark.parametrize("answer", BROKEN)
+async def test_an_erased_url_whose_host_answers_nonsense_is_in_no_file(
+    tmp_path: Path, runtime: Path, answer: bytes
+) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/secret-path"
+    async with asyncio.timeout(DEADLINE_S), server, running(tmp_path, LOOPBACK) as both:
+        await put_webhook(both, url)
+        await both.api("PUT", "/v1/notifications/n1", HI)
+        row = await wait_for_webhook(both, "n1", "deferred")
+        assert row["reason"] == "doubt" and row["ref"] and "127.0.0.1" not in row["ref"]
+        assert (await both.api("DELETE", "/v1/receivers/ann"))[0] == 204
+        assert not find_files(tmp_path, b"secret-path")
 
 
 RETENTION_S = 3_600

@@ -7,7 +7,10 @@ no private network. Only the status of an answer counts; at most 16 KiB of its b
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import socket
+import ssl
 from ipaddress import ip_address
 
 import aiohttp
@@ -37,7 +40,7 @@ class CheckingResolver(AbstractResolver):
         found = await self._inner.resolve(host, port, family)
         allowed = [one for one in found if may_reach(ip_address(one["host"].partition("%")[0]), port, self._private)]
         if not allowed:
-            raise AddressRefused(f"{host} has no address that may be reached")
+            raise AddressRefused("the host has no address that may be reached")
         return allowed
 
     async def close(self) -> None:
@@ -85,14 +88,30 @@ class HttpPoster:
             return Result.TEMPORARY, "no connection in time", 0
         except aiohttp.ClientConnectorError as error:  # before anything left
             is_refused = isinstance(error.__cause__ or error.os_error, AddressRefused)
-            return Result.CONTENT if is_refused else Result.TEMPORARY, f"{error.os_error!s:.200}", 0
+            return Result.CONTENT if is_refused else Result.TEMPORARY, describe(error.os_error, target), 0
         except (
             aiohttp.InvalidURL,
             ValueError,
         ):  # also a host that no name can be: an empty label, or one over 63 characters
             return Result.CONTENT, "the URL is not valid", 0
         except (TimeoutError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-            return Result.DOUBT, f"{type(error).__name__}: {error!s:.200}", 0
+            return Result.DOUBT, describe(error, target), 0
+
+
+def describe(error: Exception, target: URL) -> str:
+    """An error without anything of the URL, because it is kept longer than the address may be. What an HTTP error quotes is
+    left out: it is the request's URL, or an answer that may repeat it.
+    """
+    kind = type(error).__name__
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{kind}: {error.status}" if error.status else kind
+    if not isinstance(error, OSError) or isinstance(error, aiohttp.ServerDisconnectedError):
+        return kind
+    is_system = (error.errno or 0) > 0 and not isinstance(error, ssl.SSLError)
+    text = os.strerror(error.errno or 0) if is_system else str(error)  # asyncio's text has the host's address
+    for host in {target.host or "", target.raw_host or ""} - {""}:
+        text = re.sub(re.escape(host), "(host)", text, flags=re.IGNORECASE)
+    return f"{kind}: {text:.200}" if text else kind
 
 
 async def _drop_body(answered: aiohttp.ClientResponse) -> None:
