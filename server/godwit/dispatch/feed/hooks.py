@@ -148,7 +148,7 @@ async def post_event(
         "Content-Type": "application/cloudevents+json; charset=utf-8",
         **sign_all(secrets, name, now_ms() // 1_000, encoded, sign_bytes),
     }
-    return await poster.post(hook.url, encoded, headers)
+    return await poster.post(hook.url, encoded, headers, tenant=hook.tenant)
 
 
 def list_secrets(hook: Hook, now: int) -> Sequence[str]:

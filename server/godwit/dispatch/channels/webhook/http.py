@@ -11,40 +11,47 @@ import os
 import re
 import socket
 import ssl
+from contextvars import ContextVar
 from ipaddress import ip_address
+from types import SimpleNamespace
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
 from ...clock import now_ms
 from ...model import Result
 from .classes import classify, read_retry_after
+from .names import Names
 from .targets import PrivateTarget, check_url, may_reach
 
 BODY_BYTES = 16_384
 BODY_S = 1.0
+_TENANT: ContextVar[str] = ContextVar("tenant", default="")
+"""Whose request this is: a connection's lookups count for it."""
 
 
 class CheckingResolver(AbstractResolver):
     """Resolves names to addresses that a webhook may reach."""
 
-    def __init__(self, private: tuple[PrivateTarget, ...]) -> None:
-        self._inner = ThreadedResolver()
-        self._private = private
+    def __init__(self, private: tuple[PrivateTarget, ...], timeout_s: float) -> None:
+        self._names, self._private = Names(timeout_s), private
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await self._inner.resolve(host, port, family)
-        allowed = [one for one in found if may_reach(ip_address(one["host"].partition("%")[0]), port, self._private)]
+        allowed: list[ResolveResult] = []
+        for kind, _, proto, _, address in await self._names.find(_TENANT.get(), host, port, family):
+            scope = f"%{address[3]}" if kind == socket.AF_INET6 and address[3] else ""
+            if may_reach(ip_address(address[0].partition("%")[0]), port, self._private):
+                at, flags = address[0].partition("%")[0] + scope, socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+                allowed.append(ResolveResult(hostname=host, host=at, port=port, family=kind, proto=proto, flags=flags))
         if not allowed:
             raise AddressRefused("the host has no address that may be reached")
         return allowed
 
     async def close(self) -> None:
-        await self._inner.close()
+        """Nothing is open: a lookup's thread ends by itself."""
 
 
 class AddressRefused(OSError):
@@ -64,23 +71,32 @@ class HttpPoster:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._http is None:
-            resolver = CheckingResolver(self._private)
+            resolver = CheckingResolver(self._private, self._timeout_ms / 3_000)
+            trace = aiohttp.TraceConfig()
+            trace.on_request_headers_sent.append(_note_sent)
             self._http = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._sends_max, resolver=resolver, ttl_dns_cache=30),
                 timeout=aiohttp.ClientTimeout(total=self._timeout_ms / 1_000, sock_connect=self._timeout_ms / 1_500),
+                trace_configs=[trace],
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 headers={"User-Agent": "Godwit"},
             )
         return self._http
 
-    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[Result, str, int]:
-        """Send one POST. Returns its result, a sentence, and the Retry-After. Raises only cancellation."""
+    async def post(
+        self, url: str, body: bytes, headers: dict[str, str], *, tenant: str = ""
+    ) -> tuple[Result, str, int]:
+        """Send one POST of a tenant. Returns its result, a sentence, and the Retry-After. Raises only cancellation."""
         if problem := check_url(url, self._private):
             return Result.CONTENT, problem, 0
+        _TENANT.set(tenant)
+        sent = asyncio.Event()
         try:
             target = URL(url, encoded=False)
-            async with self._open().post(target, data=body, headers=headers, allow_redirects=False) as answered:
+            async with self._open().post(
+                target, data=body, headers=headers, allow_redirects=False, trace_request_ctx=sent
+            ) as answered:
                 after_ms = read_retry_after(answered.headers.get("Retry-After"), now_ms())
                 await _drop_body(answered)
                 return classify(answered.status, asks_to_wait=after_ms > 0), f"HTTP {answered.status}", after_ms
@@ -95,7 +111,12 @@ class HttpPoster:
         ):  # also a host that no name can be: an empty label, or one over 63 characters
             return Result.CONTENT, "the URL is not valid", 0
         except (TimeoutError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-            return Result.DOUBT, describe(error, target), 0
+            return Result.DOUBT if sent.is_set() else Result.TEMPORARY, describe(error, target), 0
+
+
+async def _note_sent(session: object, context: SimpleNamespace, params: object) -> None:
+    """The request begins to leave; until then a failure leaves no doubt."""
+    context.trace_request_ctx.set()
 
 
 def describe(error: Exception, target: URL) -> str:

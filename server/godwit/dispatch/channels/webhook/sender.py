@@ -61,7 +61,7 @@ class WebhookSender:
             return await self._send_custom(shipment, letter)
         body = make_body(shipment, letter)
         headers = make_headers(shipment, body, self._now_ms() // 1_000, self._sign_bytes)
-        return self._tell(shipment, *await self._poster.post(shipment.target.value, body, headers))
+        return self._tell(shipment, *await self._post(shipment, body, headers))
 
     async def _send_custom(self, shipment: Shipment, letter: Letter) -> Outcome:
         form = msgspec.json.decode(shipment.target.format, type=dict[str, Any])
@@ -81,8 +81,11 @@ class WebhookSender:
                 detail = f"the body does not render: {error!s:.200}"
                 return replace(self._tell(shipment, result, detail), rendered=False)
         headers = {**(form.get("headers") or {}), "Content-Type": "application/json"}
-        outcome = self._tell(shipment, *await self._poster.post(shipment.target.value, body, headers))
+        outcome = self._tell(shipment, *await self._post(shipment, body, headers))
         return outcome if form.get("preset") else replace(outcome, rendered=True)
+
+    async def _post(self, shipment: Shipment, body: bytes, headers: dict[str, str]) -> tuple[Result, str, int]:
+        return await self._poster.post(shipment.target.value, body, headers, tenant=shipment.tenant)
 
     def _tell(self, shipment: Shipment, result: Result, detail: str, after_ms: int = 0) -> Outcome:
         return make_outcome(shipment, result, detail, self._now_ms(), random.random(), after_ms)
