@@ -102,7 +102,9 @@ class Session:
     def take_up(self, subscribing: Subscribing, now: int) -> None:
         """The reader of a paused subscription has room: resume it now, or at the next tick if it was paused just before."""
         if subscribing.is_paused and now >= subscribing.resumes_at:
-            subscribing.is_paused, subscribing.resumed_at = False, now
+            subscribing.is_paused = False
+            if self.could_go_on:  # else its reader has kept up with all that the client does
+                subscribing.resumed_at = now
             self._ask(subscribing)
 
     def watch(self, watching: Watching) -> None:

@@ -22,7 +22,8 @@ from tests.unit.client.test_session import connected, subscribing
 def test_one_that_stays_unread_is_paused_once_a_second_and_says_on_resuming_what_may_be_missing() -> None:
     session, core = Session(Settings()), subscribing("/a")
     session.subscribe(core)
-    [ask] = connected(session)
+    session.subscribe(subscribing("/b"))
+    [ask, _] = connected(session)
     session.receive([Reply(ask.id, "subscribed")], 1)
     session.pause(core, 100)
     session.take_up(core, 100)
@@ -39,6 +40,19 @@ def test_one_that_stays_unread_is_paused_once_a_second_and_says_on_resuming_what
     while (item := core.queue.take()) is not None:
         items.append(item)
     assert items[-1] == Dropped("/a", None) and len([each for each in items if isinstance(each, Dropped)]) == 1
+
+
+def test_one_that_is_read_resumes_at_once_where_nothing_else_of_the_client_waits() -> None:
+    """As in a loop that publishes for each message, and has its answers."""
+    session, core = Session(Settings()), subscribing("/a")
+    session.subscribe(core)
+    [ask] = connected(session)
+    for now in (100, 200, 300):
+        session.receive([Reply(ask.id, "subscribed")], now)
+        session.pause(core, now)
+        session.commands()
+        session.take_up(core, now)
+        [ask] = session.commands()
 
 
 CROSSINGS: dict[str, Callable[[Session, Subscribing, int], object]] = {
