@@ -227,6 +227,7 @@ class Node:
         for port in ports:
             port.certify(after.tls)
         gone = self._access_mode.adopt(mode)
+        self.gate.judge_again()
         self.config = after
         code = int(Code.TOKEN_INVALID)
         revoked = [RevokeOrder(identity, None, code, None, join("basic")) for identity in gone]

@@ -16,6 +16,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from godwit import testing
+from godwit.config import build_config
 from tests.authority import Authority
 from tests.hostile.peer import Peer
 
@@ -113,6 +114,25 @@ async def test_keys_come_over_tls_from_a_server_whose_certificate_is_trusted_and
             async with testing.node({"access": {"mode": "jwt"}, "issuers": {ISSUER: rules}}) as node:
                 assert await connect(node, login.token("one")) == code, authorities
             assert login.asked == asked
+
+
+async def test_a_token_that_is_being_judged_at_a_reload_gets_the_rights_of_the_new_configuration() -> None:
+    login = Login()
+    async with asyncio.timeout(DEADLINE_S), listening(login) as url:
+        rules: dict[str, Any] = {"keys_url": url, "algorithms": ["ES256"], "subscribe": ["/a", "/b"]}
+        settings: dict[str, Any] = {
+            "access": {"mode": "jwt", "authorizer_timeout_ms": 30_000},
+            "issuers": {ISSUER: rules},
+        }
+        async with testing.node(settings) as node, Peer.live(node.client.host, node.client.port) as peer:
+            connecting = asyncio.create_task(peer.ask({"id": 1, "connect": {"token": login.token("one")}}))
+            await login.came.wait()
+            less = {**testing.FREE_PORTS, **settings, "issuers": {ISSUER: {**rules, "subscribe": ["/a"]}}}
+            await node.node.reload(build_config(less, {}, {}))
+            login.gate.set()
+            assert (await connecting)["ok"] == "connected"
+            assert (await peer.ask({"id": 2, "subscribe": "/a"}))["ok"] == "subscribed"
+            assert (await peer.ask({"id": 3, "subscribe": "/b"}))["error"] == 4113
 
 
 async def test_holders_of_a_withdrawn_key_are_asked_for_another_token() -> None:

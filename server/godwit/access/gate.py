@@ -106,6 +106,17 @@ class Gate:
         for connection in list(self._waiting):
             self.withdraw(connection)
 
+    def judge_again(self) -> None:
+        """The configuration of access has changed. Sends what the old one granted, so that the orders that follow concern it,
+        and judges waiting connections by the new one.
+        """
+        self._flush()
+        now_s = asyncio.get_running_loop().time()
+        waiting = [each for of_connection in self._waiting.values() for each in of_connection.values()]
+        for _, timer, question in waiting:
+            if isinstance(question, AuthorizeReport):
+                self.ask(question, max(0.0, timer.when() - now_s))
+
     def _ask_for_renewal(self, source: str) -> None:
         """An issuer no longer has a key: ask the holders of tokens signed by it for another token."""
         read_logger().info("key_withdrawn", source=source.partition("\n")[0], within_ms=RENEWAL_MS)
@@ -180,6 +191,8 @@ class Gate:
 
     def _flush(self) -> None:
         answers, self._answers = self._answers, []
+        if not answers:
+            return
         try:
             self._send([self._refuse_revoked(answer) for answer in answers])
         except NodeFailed as error:  # the engine takes no orders at all: one by one would wait for it again and again

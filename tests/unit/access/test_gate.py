@@ -83,6 +83,28 @@ async def test_a_grant_crosses_as_compiled_rules() -> None:
     assert gate.counts == {"asked": 1, "granted": 1, "refused": 0, "failed": 0, "revoked": 0}
 
 
+async def test_a_reload_is_judged_by_the_new_configuration_and_sends_first_what_the_old_one_granted() -> None:
+    orders: asyncio.Queue[list[Order]] = asyncio.Queue()
+    came, answers = asyncio.Event(), iter(["old", "slow", "new"])
+
+    async def answer() -> Any:
+        name = next(answers)
+        if name == "slow":
+            came.set()
+            await never()
+        return Grant(name)
+
+    gate = Gate(Scripted(answer), orders.put_nowait, timeout_ms=5_000, calls_max=2)
+    gate.ask(CONNECT)
+    gate.ask(replace(CONNECT, connection=8))
+    await came.wait()
+    gate.judge_again()
+    [first] = orders.get_nowait()
+    [second] = await asyncio.wait_for(orders.get(), 5)
+    assert first == GrantOrder(7, "old", [], None) and second == GrantOrder(8, "new", [], None)
+    assert gate.waiting == 0 and orders.empty()
+
+
 async def test_a_refusal_keeps_its_code() -> None:
     order, gate = await run(say(Refusal("no", Code.TOKEN_INVALID)), CONNECT)
     assert order == RefuseOrder(7, 4002, "no")
