@@ -87,12 +87,10 @@ impl Shard {
                     return 0;
                 }
                 if self.enter_window(id, from, true) {
+                    self.wake_readers(socket);
                     return 0;
                 }
-                let Some(until) = self.reads_until(id, from) else {
-                    self.queue_behind(id);
-                    return 0;
-                };
+                let Some(until) = self.reads_until(id, from) else { return 0 };
                 let (frames, messages) = match &source {
                     Source::Subject(log) => self.step_subject(id, *log, (from, until), &mut node),
                     Source::Pattern(pattern) => self.step_pattern(id, pattern, (from, until), &mut node),

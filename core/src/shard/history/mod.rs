@@ -226,6 +226,9 @@ impl Shard {
         if let Some(job) = self.cursors.get_mut(id).and_then(|cursor| cursor.job.as_mut()) {
             job.reading = None;
         }
+        if let Some(socket) = self.cursors.get(id).map(|cursor| cursor.connection) {
+            self.wake_readers(socket);
+        }
     }
 
     /// Makes frames of messages that were read back; the stand of who is not sent one is before it.

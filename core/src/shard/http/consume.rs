@@ -63,10 +63,11 @@ impl Shard {
     }
 
     /// An answer holds as much of what follows a pattern's gap as fits: if it were refused, each repeat would be refused, too. Returns
-    /// whether it is too large even so: another pattern's join cannot be cut.
+    /// whether it is too large even so: another pattern's join cannot be cut, or one message of many subscriptions is too much.
     fn cut_joins(&mut self, socket: u32) -> bool {
         let Some(poll) = self.poll(socket).filter(|poll| poll.body.len() > BODY_BYTES_MAX) else { return false };
         let is_too_large = poll.body.len() > BODY_BYTES_MAX + poll.frame_bytes_max;
+        let is_beyond_all = poll.body.len() > 2 * BODY_BYTES_MAX + poll.frame_bytes_max;
         let mut is_fixed = false;
         let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
         while let Some(cursor) = self.cursors.get(id) {
@@ -74,7 +75,7 @@ impl Shard {
             is_fixed |= !self.cut_join(id) && self.is_joining(id);
             id = next;
         }
-        is_too_large && is_fixed
+        is_beyond_all || is_too_large && is_fixed
     }
 
     fn poll(&self, socket: u32) -> Option<&Poll> {
@@ -88,15 +89,60 @@ impl Shard {
         self.passed(socket).is_some_and(|passed| began.is_none_or(|began| passed > began))
     }
 
-    /// Messages that a cursor's connection still takes in this answer. A full answer takes more, one at a time, until its place moves:
-    /// that place is the hindmost of its subscriptions.
+    /// Messages that a cursor's connection still takes in this answer. A full answer takes more of its hindmost
+    /// subscription, one at a time, until its place moves.
     pub(in crate::shard) fn messages_left(&self, cursor: u32) -> usize {
         let Some(socket) = self.cursors.get(cursor).map(|cursor| cursor.connection) else { return usize::MAX };
         if self.connections.get(socket).is_none_or(|connection| connection.wire != Wire::Poll) {
             return usize::MAX;
         }
         let left = self.room(socket);
-        if left == 0 && self.poll(socket).is_some() && !self.has_moved(socket) { 1 } else { left }
+        let is_kept_open = left == 0 && self.poll(socket).is_some() && !self.has_moved(socket);
+        if is_kept_open && self.is_hindmost(cursor) { 1 } else { left }
+    }
+
+    /// Where the hindmost of the other subscriptions of an answer stands.
+    fn least_of_others(&self, id: u32, socket: u32) -> u64 {
+        let mut other = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
+        let mut least = u64::MAX;
+        while let Some(cursor) = self.cursors.get(other) {
+            match cursor.stand {
+                CursorState::Behind(at) | CursorState::Reading(at) if other != id => least = least.min(at),
+                _ => {}
+            }
+            other = cursor.next;
+        }
+        least
+    }
+
+    fn has_joining(&self, socket: u32) -> bool {
+        let mut id = self.connections.get(socket).map_or(NONE, |connection| connection.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            if cursor.stand == CursorState::Joining {
+                return true;
+            }
+            id = cursor.next;
+        }
+        false
+    }
+
+    /// Whether an answer's place moves only with this cursor: no other subscription is before it, and none joins.
+    fn is_hindmost(&self, id: u32) -> bool {
+        let Some(cursor) = self.cursors.get(id) else { return false };
+        let (CursorState::Behind(at) | CursorState::Reading(at)) = cursor.stand else { return false };
+        at <= self.least_of_others(id, cursor.connection) && !self.has_joining(cursor.connection)
+    }
+
+    /// The subscriptions of an answer that had to wait for another one look again whether they may read.
+    pub(in crate::shard) fn wake_readers(&mut self, socket: u32) {
+        let mut id = self.poll(socket).and_then(|_| self.connections.get(socket)).map_or(NONE, |c| c.first_cursor);
+        while let Some(cursor) = self.cursors.get(id) {
+            let next = cursor.next;
+            if matches!(cursor.stand, CursorState::Behind(_) | CursorState::Reading(_)) && !self.awaits_window(id) {
+                self.queue_behind(id);
+            }
+            id = next;
+        }
     }
 
     /// How many subjects with a gap one step of a cursor tells of: an answer ends once its place has moved, and cannot hold all snapshots.
@@ -111,21 +157,16 @@ impl Shard {
     }
 
     /// Up to which arrival a cursor behind may read now, so that the subscriptions of one answer advance together, in the order of arrivals.
-    /// None: another one comes first.
+    /// None: another one comes first, from memory or the journal; once that has read, `wake_readers` queues this one.
     pub(in crate::shard) fn reads_until(&self, id: u32, from: u64) -> Option<u64> {
-        let connection = self.cursors.get(id).and_then(|cursor| self.connections.get(cursor.connection));
-        let Some(connection) = connection.filter(|connection| connection.wire == Wire::Poll) else {
+        let Some(socket) = self.cursors.get(id).map(|cursor| cursor.connection) else { return Some(u64::MAX) };
+        if self.connections.get(socket).is_none_or(|connection| connection.wire != Wire::Poll) {
             return Some(u64::MAX);
-        };
-        let (mut other, mut least) = (connection.first_cursor, u64::MAX);
-        while let Some(cursor) = self.cursors.get(other) {
-            if let CursorState::Behind(at) = cursor.stand
-                && other != id
-            {
-                least = least.min(at);
-            }
-            other = cursor.next;
         }
+        if self.room(socket) == 0 && self.has_joining(socket) {
+            return None;
+        }
+        let least = self.least_of_others(id, socket);
         (from <= least).then_some(least.saturating_add(1))
     }
 
@@ -214,7 +255,7 @@ impl Shard {
         } else if !is_joining && (is_full && has_moved || (is_full || is_over) && !is_behind) {
             self.end_poll(socket);
         } else {
-            return;
+            return self.wake_readers(socket);
         }
         self.after_answer(socket);
         self.read_ahead(socket, out);

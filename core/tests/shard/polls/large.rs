@@ -1,8 +1,10 @@
 //! More than one answer holds: after gaps with their snapshots, each answer begins after the one before it, and none is refused.
 
-use super::{first_place, read_all};
+use super::{first_place, read_all, read_with};
+use crate::world::past::Past;
 use crate::world::{World, open_settings};
 use godwit_core::node::PastRun;
+use godwit_core::settings::JournalSettings;
 use serde_json::{Value, json};
 
 /// The gaps of a pattern's subjects and their snapshots may be more than one step holds: the next answer begins after all of them.
@@ -133,4 +135,39 @@ fn an_answer_of_a_lost_pattern_has_all_snapshots_of_another() {
     let of = |part: &str| all.iter().filter(|one| one["message"].as_str().is_some_and(|m| m.starts_with(part))).count();
     assert_eq!(of("/b/"), 1_000);
     assert!((15..30).contains(&of("/a/")), "{}", of("/a/"));
+}
+
+/// While a pattern is read back from the journal, the others of the answer advance with it: no answer grows beyond what it may hold, and
+/// each message comes about once.
+#[test]
+fn an_answer_that_waits_for_the_journal_is_bounded() {
+    for (limit, asked) in [(1_000, "subject=/a/*&subject=/b/*"), (1, "subject=/b/*&subject=/a/*")] {
+        let mut settings = open_settings();
+        settings.journal = Some(JournalSettings::default());
+        settings.limits.log_messages_max = 200;
+        settings.limits.logs_bytes_max = 1 << 30;
+        let mut world = World::new(settings, 1, false);
+        let place = first_place(&mut world, asked);
+        let publisher = world.connect(0);
+        let content = "x".repeat(100_000);
+        for number in 0..300 {
+            world.say(publisher, &format!("{{\"publish\":\"/a/0\",\"content\":{number}}}"));
+            if number % 3 == 0 {
+                world.say(publisher, &format!("{{\"publish\":\"/b/{}\",\"content\":\"{content}\"}}", number % 2));
+            }
+            world.turn(0);
+        }
+        let mut past = Past { page_max: 8, ..Past::default() };
+        past.serve(&mut world);
+        let all = read_with(&mut world, &format!("{asked}&limit={limit}"), place, |world| {
+            // The disk is slow: what memory holds of the others is read meanwhile if anything lets it.
+            (0..100).for_each(|_| world.turn(0));
+            past.serve(world);
+        });
+        let at = |one: &Value| Some((one.get("message")?.to_string(), one["at"].to_string()));
+        let sent: Vec<_> = all.iter().filter_map(at).collect();
+        let distinct: std::collections::BTreeSet<_> = sent.iter().collect();
+        assert_eq!(distinct.len(), 400);
+        assert!(sent.len() <= 2 * distinct.len(), "{} messages sent for {}", sent.len(), distinct.len());
+    }
 }
