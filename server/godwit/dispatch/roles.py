@@ -350,8 +350,8 @@ class Roles:
     async def _read_heads(self, owners: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Head]:
         return await self._store.reader.run(lambda connection: read_heads(connection, owners))
 
-    async def _render(self, text: str, names: dict[str, Any]) -> str:
-        return (await self._renderer.render([Source(text)], names))[0]
+    async def _render(self, tenant: str, text: str, names: dict[str, Any]) -> str:
+        return (await self._renderer.of(tenant).render([Source(text)], names))[0]
 
     def _make_link(self, shipment: Shipment, category: str) -> str:
         channel = shipment.key.channel

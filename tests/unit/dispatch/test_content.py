@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 
 from godwit.dispatch.codes import DispatchCode
+from godwit.dispatch.content.process import Turns
 from godwit.dispatch.content.renderer import Renderer, RenderFailed, Source
 from godwit.dispatch.content.templates import EmailPart, Parts, list_variables, render_locales
 from godwit.dispatch.errors import RenderInterrupted, RequestRefused
@@ -68,3 +70,34 @@ async def test_a_bomb_is_refused_and_the_next_template_renders(renderer: Rendere
     with pytest.raises((RenderFailed, RenderInterrupted)):
         await renderer.render([Source(bomb)], {})
     assert await renderer.render([Source("{{ n | plus: 1 }}")], {"n": 1}) == ["2"]
+
+
+async def test_tenants_take_turns_at_the_process_that_renders(renderer: Renderer) -> None:
+    done: list[str] = []
+
+    async def render(tenant: str, number: int) -> None:
+        await renderer.of(tenant).render([Source("{{ a }}")], {"a": number})
+        done.append(f"{tenant}{number}")
+
+    many = [asyncio.create_task(render("busy", number)) for number in range(20)]
+    await asyncio.sleep(0)  # all of them wait
+    few = [asyncio.create_task(render("other", number)) for number in range(2)]
+    await asyncio.gather(*many, *few)
+    assert done[:5] == ["busy0", "busy1", "other0", "busy2", "other1"]
+    assert done[5:] == [f"busy{number}" for number in range(3, 20)]
+
+
+async def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
+    turns, held = Turns(), asyncio.Event()
+
+    async def hold(name: str) -> str:
+        async with turns.take(name):
+            await held.wait()
+            return name
+
+    first, second, third = (asyncio.create_task(hold(name)) for name in "abc")
+    await asyncio.sleep(0)
+    second.cancel()
+    held.set()
+    assert (await first, await third) == ("a", "c") and second.cancelled()
+    assert await hold("d") == "d", "it is free again"

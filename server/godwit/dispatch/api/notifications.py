@@ -141,7 +141,7 @@ class NotificationApi:
     async def _make_draft(
         self, caller: Caller, name: str, body: NotificationBody, fingerprint: bytes, now_ms: int
     ) -> Draft:
-        filled = await fill_content(self._store, self._renderer, caller.tenant, body.content)
+        filled = await fill_content(self._store, self._renderer.of(caller.tenant), caller.tenant, body.content)
         draft = make_draft(
             caller.tenant,
             name,
@@ -224,7 +224,11 @@ class NotificationApi:
         if draft.group is not None and found is None:
             raise RequestRefused(DispatchCode.GROUP_UNKNOWN, pointer="/to/group")
         counts, people = found or ({}, ())
-        content = {"content": await _try_content(self._renderer, draft, people)} if draft.options.is_personal else {}
+        content = (
+            {"content": await _try_content(self._renderer.of(caller.tenant), draft, people)}
+            if draft.options.is_personal
+            else {}
+        )
         return answer({**counts, **content, "content_bytes": len(draft.body)})
 
 

@@ -126,7 +126,7 @@ class ReceiverApi:
         receiver, name = (read_name(request, field, self._limits) for field in ("receiver", "address"))
         body, _ = read_body(await read_bytes(request), AddressBody)
         self._check_address(body.channel, body.value)
-        form = await self._read_format(body)
+        form = await self._read_format(tenant, body)
         row = await self._store.writer.run(
             lambda connection: receivers.put_address(connection, tenant, receiver, name, body.channel, body.value, form)
         )
@@ -145,7 +145,7 @@ class ReceiverApi:
         await self._store.writer.empty_log()
         return web.Response(status=204)
 
-    async def _read_format(self, body: AddressBody) -> str:
+    async def _read_format(self, tenant: str, body: AddressBody) -> str:
         """The stored form of a webhook's body; raises RequestRefused."""
         form = body.format
         if form is None:
@@ -156,7 +156,7 @@ class ReceiverApi:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/format")
         if form.body is not None:
             try:
-                names = await self._renderer.list_variables([Source(form.body)])
+                names = await self._renderer.of(tenant).list_variables([Source(form.body)])
             except RequestRefused as refused:
                 raise RequestRefused(refused.code, refused.detail, pointer="/format/body") from refused
             if unknown := sorted(set(names) - {"notification", "receiver", "content"}):

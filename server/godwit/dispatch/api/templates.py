@@ -75,8 +75,9 @@ class TemplateApi:
         if DEFAULT not in body.locales:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected a locale `default`", pointer="/locales")
         await self._previews.take(tenant)
-        locales = await compile_mjml(self._renderer, body.locales)
-        variables = await list_variables(self._renderer, locales)
+        renderer = self._renderer.of(tenant)
+        locales = await compile_mjml(renderer, body.locales)
+        variables = await list_variables(renderer, locales)
         packed = msgspec.json.encode(locales), msgspec.json.encode(variables), now_ms()
         version = await self._store.writer.run(
             lambda connection: contents.put_template(connection, tenant, name, *packed)
@@ -98,7 +99,7 @@ class TemplateApi:
         if body.receiver is not None:
             receiver = await self._name_receiver(tenant, body.receiver)
             wanted, data = wanted or receiver.get("locale", ""), {RECEIVER: receiver, **data}
-        rendered = await render_row(self._renderer, row, data)
+        rendered = await render_row(self._renderer.of(tenant), row, data)
         locale = choose_locale(wanted, [one.locale for one in rendered]) or DEFAULT
         [chosen] = [one for one in rendered if one.locale == locale]
         shown = {"id": name, "version": row.version, "locale": locale, "content": msgspec.Raw(chosen.content)}

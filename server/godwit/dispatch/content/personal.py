@@ -17,7 +17,8 @@ from msgspec import Struct
 from ..errors import RenderInterrupted
 from ..model import ADDRESS_PREFIX, Person, Personal
 from ..pure.locales import choose_locale
-from .renderer import Renderer, RendererMissing, Source
+from .process import RendererMissing
+from .renderer import Renderer, Source
 from .templates import DEFAULT, Parts, Rendered, assemble, list_sources
 
 RECEIVER = "receiver"

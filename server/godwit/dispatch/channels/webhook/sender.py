@@ -20,7 +20,7 @@ from .envelope import SignBytes, make_body, make_headers
 from .http import HttpPoster
 
 INTERRUPTIONS_MAX = 2
-Render = Callable[[str, dict[str, Any]], Awaitable[str]]
+Render = Callable[[str, str, dict[str, Any]], Awaitable[str]]
 """Renders a Liquid text with names; raises RequestRefused, or RenderInterrupted if another try may succeed."""
 
 
@@ -72,7 +72,7 @@ class WebhookSender:
             names = {"notification": letter.notification, "receiver": shipment.target.receiver, "content": content}
             try:
                 with preparing():
-                    body = (await self._render(form["body"], names)).encode()
+                    body = (await self._render(shipment.tenant, form["body"], names)).encode()
                 msgspec.json.decode(body)
             except (RequestRefused, msgspec.DecodeError) as error:
                 # An interruption may be a busy machine's; a text that is interrupted twice is its own.
