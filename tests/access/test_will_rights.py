@@ -55,6 +55,8 @@ class World:
 
     def __init__(self, folder: Path, source: Source) -> None:
         self.folder, self.source, self.log = folder, source, folder / "log"
+        self.reading = ""
+        """More lines of the issuer: how it reads a token."""
         self._authority = Authority(folder)
         self._certificate = self._authority.issue("localhost")
         (folder / "secret").write_text(SECRET)
@@ -74,6 +76,7 @@ class World:
             f'client_authorities_file = "{self._authority.file}"\nclient_identity = "subject_cn"\n'
             f'[issuers."{ISSUER}"]\nkeys_file = "{self.folder}/secret"\nalgorithms = ["HS256"]\n'
             f'tenant_claim = "org"\npublish = ["{"/q" if self.source.is_certificate else pattern}"]\n'
+            f"{self.reading}\n"
         )
 
     @contextmanager
@@ -97,7 +100,7 @@ class World:
             yield peer
 
     def _make_token(self) -> bytes:
-        claims = {"iss": ISSUER, "sub": "ann", "org": "acme", "exp": time.time() + 600}
+        claims = {"iss": ISSUER, "sub": "ann", "staff": "eve", "org": "acme", "exp": time.time() + 600}
         permissions = {"allow": {"publish": self.source.own}}
         return jwt.encode({**claims, "permissions": permissions}, SECRET, "HS256").encode()
 
@@ -185,6 +188,26 @@ def test_a_will_is_published_only_where_its_client_might_publish_now(name: str, 
     world = World(tmp_path, SOURCES[name])
     world.write_config(world.source.given)
     assert end(world, world.source.less) is world.source.is_kept
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "end"),
+    [
+        ("issuer, for an identity", 'identity_claim = "sub"', 'identity_claim = "staff"', end_by_reload),
+        ("token", 'permissions_claim = "permissions"', 'permissions_claim = "rights"', end_by_reload),
+        ("token", 'permissions_claim = "permissions"', 'permissions_claim = "rights"', end_by_kill),
+        pytest.param("issuer", 'identity_prefix = ""', 'identity_prefix = "p:"', end_by_reload, marks=pytest.mark.long),
+        pytest.param("issuer", 'audience = ""', 'audience = "us"', end_by_reload, marks=pytest.mark.long),
+    ],
+)
+def test_a_will_is_not_published_where_its_token_would_be_read_in_another_way(
+    name: str, before: str, after: str, end: Change, tmp_path: Path
+) -> None:
+    world = World(tmp_path, SOURCES[name])
+    world.reading = before
+    world.write_config(world.source.given)
+    world.reading = after
+    assert not end(world, world.source.given)
 
 
 @pytest.mark.parametrize("end", [end_delay_after_reload, end_by_kill])

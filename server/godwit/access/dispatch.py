@@ -84,9 +84,11 @@ class DispatchAuthorizer(Authorizer):
         return self._tokens.list_trusted()
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
-        """Dispatch itself, if clients without a token have fewer rights since the last call: receivers had them, too."""
+        """Dispatch itself, if clients without a token have fewer rights since the last call: receivers had them, too. And keys
+        that left its file.
+        """
         taken, self._withdrawn = self._withdrawn, []
-        return taken
+        return taken + self._tokens.take_withdrawn()
 
     def list_rules(self) -> dict[str, list[RuleTemplate]]:
         """The rules that the configuration gives receivers: those of clients without a token."""
@@ -98,6 +100,7 @@ class DispatchAuthorizer(Authorizer):
         if set(self._anonymous or ()) - set(other._anonymous or ()):
             self._withdrawn.append((AUTHORITY, Code.RIGHTS_CHANGED))
         self._anonymous = other._anonymous
+        self._tokens.adopt(other._tokens)
         adopt: Callable[[Authorizer | None], list[str]] | None = getattr(self.inner, "adopt", None)
         return adopt(other.inner) if adopt is not None else []
 

@@ -85,8 +85,8 @@ class Grant:
     token_id: str | None = None
     tenant: str = ""
     source: str | None = None
-    """The source that vouched for it and may be removed while its holder is connected: `jwt:ISSUER` or `certificate`, a line
-    end, and the key.
+    """The source that vouched for it and may be removed while its holder is connected: `jwt:ISSUER` or `certificate`, and
+    what belongs to it, such as the key, each on a line.
     """
     authority: str = "authorizer"
     """The authority that vouches for the identity: jwt:ISSUER, certificate, basic or anonymous. For a user's authorizer it

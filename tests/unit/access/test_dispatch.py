@@ -27,9 +27,9 @@ def ask(token: str | None) -> ConnectQuestion:
     return ConnectQuestion(1, token, None, "127.0.0.1:1")
 
 
-def build(tmp_path: Path, access: AccessConfig) -> DispatchAuthorizer:
+def build(tmp_path: Path, access: AccessConfig, key: Ed25519PrivateKey = KEY) -> DispatchAuthorizer:
     keys = tmp_path / "dispatch.pem"
-    keys.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    keys.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     mode = build_access_mode(access, dispatch=DispatchConfig(token_keys_file=str(keys)))
     assert mode.judges_tokens and isinstance(mode.authorizer, DispatchAuthorizer)
     return mode.authorizer
@@ -92,3 +92,16 @@ def test_what_is_no_token_is_not_of_dispatch() -> None:
 class Impostor(Authorizer):
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         return Grant("x", source="godwit-dispatch")
+
+
+async def test_a_key_that_left_the_file_signs_for_no_receiver_after_a_reload(tmp_path: Path) -> None:
+    judge = build(tmp_path, AccessConfig("basic", (TOKEN,)))
+    granted = await judge.connect(ask(sign()))
+    assert isinstance(granted, Grant)
+    other = build(tmp_path, AccessConfig("basic", (TOKEN,)), Ed25519PrivateKey.generate())
+    judge.adopt(other)
+    assert judge.take_withdrawn() == [(granted.source, Code.TOKEN_INVALID)]
+    refused = await judge.connect(ask(sign()))
+    assert isinstance(refused, Refusal) and refused.code == Code.TOKEN_INVALID
+    assert judge.list_trusted() == other.list_trusted()
+    await judge.stop()

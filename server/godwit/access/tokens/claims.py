@@ -11,6 +11,7 @@ whole or refused. Invariant: a claim in any other form is refused, never applied
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -43,8 +44,8 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -
             expires_ms=read_end_ms(claims.get("exp")) + issuer.leeway_ms,
             token_id=read_token_id(claims.get("jti")),
             tenant=tenant,
-            source=name_source(issuer.issuer, key),
-            authority=f"jwt:{issuer.issuer}",
+            source=name_source(issuer, key),
+            authority=name_authority(issuer),
             configured=len(list_rules(issuer)),
         )
     except ClaimsInvalid:
@@ -53,9 +54,27 @@ def read_grant(claims: Mapping[str, Any], issuer: IssuerConfig, key: str = "") -
         raise ClaimsInvalid(str(error)) from error
 
 
-def name_source(issuer: str, key: str) -> str:
-    """The source that vouched, as an order that withdraws an issuer or a key names it."""
-    return f"jwt:{issuer}\n{key}" if key else f"jwt:{issuer}"
+def name_source(issuer: IssuerConfig, key: str = "") -> str:
+    """The source that vouched, as an order that withdraws a key names it: the issuer, a digest of the settings by which it
+    reads a token, and the key, each on a line. After another reading, nothing that the issuer vouched for before counts.
+    """
+    reading = (
+        sorted(issuer.algorithms),
+        issuer.keys_url,
+        issuer.audience,
+        issuer.identity_claim,
+        issuer.identity_prefix,
+        issuer.tenant_claim,
+        issuer.permissions_claim,
+    )
+    digest = hashlib.blake2b(repr(reading).encode(), digest_size=8).hexdigest()
+    lines = (name_authority(issuer), digest, key) if key else (name_authority(issuer), digest)
+    return "\n".join(lines)
+
+
+def name_authority(issuer: IssuerConfig) -> str:
+    """The authority, as an order that withdraws an issuer names it."""
+    return f"jwt:{issuer.issuer}"
 
 
 def read_end_ms(end_s: object) -> int:

@@ -23,7 +23,7 @@ from ...config.tree import IssuerConfig
 from ..authorizer import Authorizer, ConnectQuestion
 from ..rights import Grant, Refusal
 from ..templates import RuleTemplate
-from .claims import ClaimsInvalid, list_rules, name_source, read_grant
+from .claims import ClaimsInvalid, list_rules, name_authority, name_source, read_grant
 from .key_source import Fetch, KeySource
 from .keys import KeyRing
 from .verifier import TOKEN_BYTES_MAX, Outline, TokenRefused, read_outline, verify_by
@@ -98,20 +98,20 @@ class TokenAuthorizer(Authorizer):
         return []
 
     def _withdraw_key(self, issuer: str, key: str) -> None:
-        if self.on_withdrawn is not None:
-            self.on_withdrawn(name_source(issuer, key))
+        if self.on_withdrawn is not None and issuer in self._issuers:
+            self.on_withdrawn(name_source(self._issuers[issuer][0], key))
 
     def list_trusted(self) -> list[str]:
         """The issuers in the engine's form, with the keys of those that have a key file."""
         trusted = []
-        for name, (_, source) in self._issuers.items():
+        for issuer, source in self._issuers.values():
             keys = source.list_fingerprints()
-            trusted += [name_source(name, key) for key in ([""] if keys is None else keys)]
+            trusted += [name_source(issuer, key) for key in ([""] if keys is None else keys)]
         return trusted
 
     def list_rules(self) -> dict[str, list[RuleTemplate]]:
         """The rules that the configuration gives the holders of each issuer."""
-        return {name_source(name, ""): list_rules(issuer) for name, (issuer, _) in self._issuers.items()}
+        return {name_authority(issuer): list_rules(issuer) for issuer, _ in self._issuers.values()}
 
     def take_withdrawn(self) -> list[tuple[str, Code]]:
         """The issuers whose tokens grant less than before, since the last call: how the connections of each end."""
@@ -248,11 +248,11 @@ def _find_withdrawn(
     found = []
     for name, (issuer, source) in before.items():
         if name not in after:
-            found.append((name_source(name, ""), Code.TOKEN_INVALID))
+            found.append((name_authority(issuer), Code.TOKEN_INVALID))
             continue
-        found += [(name_source(name, key), Code.TOKEN_INVALID) for key in source.list_gone(after[name][1])]
+        found += [(name_source(issuer, key), Code.TOKEN_INVALID) for key in source.list_gone(after[name][1])]
         if _grants_less(issuer, after[name][0]):
-            found.append((name_source(name, ""), Code.TOKEN_EXPIRED))
+            found.append((name_authority(issuer), Code.TOKEN_EXPIRED))
     return found
 
 
