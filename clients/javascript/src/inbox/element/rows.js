@@ -121,8 +121,8 @@ export class Rows {
   /** From the panel, where the focus is when it opens, arrow keys, Home and End lead into the list. @param {KeyboardEvent} event */
   enter(event) {
     if (event.target !== event.currentTarget || this.root.hidden) return;
-    const place = { ArrowDown: 0, Home: 0, ArrowUp: -1, End: -1 }[event.key];
-    const main = place === undefined ? undefined : [...this.root.children].at(place)?.querySelector(".main");
+    const { firstElementChild: first, lastElementChild: last } = this.root;
+    const main = { ArrowDown: first, Home: first, ArrowUp: last, End: last }[event.key]?.querySelector(".main");
     if (!main) return;
     /** @type {HTMLElement} */ (main).focus();
     event.preventDefault();
