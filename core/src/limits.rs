@@ -133,7 +133,7 @@ pub struct Limits {
     pub partial_bytes_max: usize,
     /// Most subjects with messages, a snapshot or a subscriber.
     pub subjects_max: usize,
-    /// Messages kept in a subject's log; the oldest are evicted, except those that MQTT sessions or groups still have to get (`mqtt_owed_messages_max`).
+    /// Messages kept in a subject's log; the oldest are evicted, except those that MQTT sessions or groups still have to get.
     pub log_messages_max: usize,
     /// Age at which a message expires from its log, with the same exception.
     pub log_age_ms_max: u64,

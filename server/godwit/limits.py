@@ -173,7 +173,7 @@ LIMITS: tuple[Limit, ...] = (
           "Most subjects with messages, a snapshot or a subscriber."),
     Limit("log_messages_max", 1_000, 1, 1_000_000,
           "subject", "",
-          "Messages kept in a subject's log; the oldest are evicted, except those that MQTT sessions or groups still have to get (`mqtt_owed_messages_max`)."),
+          "Messages kept in a subject's log; the oldest are evicted, except those that MQTT sessions or groups still have to get."),
     Limit("log_age_ms_max", 180_000, 100, 2_592_000_000,
           "subject", "",
           "Age at which a message expires from its log, with the same exception."),
