@@ -11,6 +11,7 @@
     ├── CommandRefused         the node answered one command with an error code; the session continues
     ├── SessionClosed          the session ended with a code that says whether to reconnect
     ├── AuthorizerFailed       a user's authorizer raised an error, was late, or gave no valid answer
+    │   └── KeysUnavailable    an issuer's keys could not be fetched, or not yet again
     └── NodeFailed             the node itself could not do what it was asked
         └── ListenFailed       a port could not be opened
 

@@ -20,6 +20,7 @@ async def start(*words: str, ignoring: signal.Signals | None = None) -> asyncio.
 
     def prepare() -> None:
         follow()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under `nohup`
         if ignoring is not None:
             signal.signal(ignoring, signal.SIG_IGN)
 

@@ -23,7 +23,7 @@ from godwit.client.codec.command import (
     Watch,
 )
 from godwit.client.codec.json import JsonEncoding
-from godwit.client.codec.push import Ended, Told
+from godwit.client.codec.push import Ended, Received
 from godwit.client.codec.reply import Reply
 from godwit.client.codec.values import Writer
 from godwit.client.resume_point import ResumePoint
@@ -44,7 +44,7 @@ def of(*ways: str) -> list[Any]:
 @pytest.mark.parametrize("case", of("push", "reply"))
 def test_both_encodings_say_the_same(case: dict[str, Any]) -> None:
     [by_json] = JsonEncoding().decode(case["json"])
-    assert isinstance(by_json, Told)
+    assert isinstance(by_json, Received)
     if case["binary"] is not None:
         encoding = BinaryEncoding()
         if "number" in case:

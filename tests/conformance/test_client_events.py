@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from godwit.client.codec.json import JsonEncoding
-from godwit.client.codec.push import Marked, Told
+from godwit.client.codec.push import Marked, Received
 from godwit.client.codec.reply import Reply
 from godwit.client.position_tracker import PositionTracker, Verdict
 from godwit.client.resume_point import ResumePoint
@@ -41,7 +41,7 @@ def streams_of(lines: list[str]) -> list[tuple[str, list[dict[str, Any]]]]:
     return streams
 
 
-def tell(event: dict[str, Any]) -> Told:
+def tell(event: dict[str, Any]) -> Received:
     [push] = JsonEncoding().decode(json.dumps(event["data"]))
     return push
 
