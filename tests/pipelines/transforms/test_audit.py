@@ -138,7 +138,7 @@ def test_what_was_handed_over_may_land_before_what_was_published(audited: Audite
         (1, "unpublished", 3, "not landed yet"),
         (2, "unpublished", 2, "not landed yet"),
     ]
-    assert {(row.faults_of, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
+    assert {(row.told, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
 
 
 def around_a_hole() -> Scene:
@@ -266,7 +266,7 @@ def test_what_the_disk_lost_excuses_what_came_twice_too(audited: Audited) -> Non
         ("b", "repeat", 2, ""),
     ]
     verdict = audited.verdicts["rows lost"][0]
-    assert (verdict.faults_of, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
+    assert (verdict.told, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
 
 
 def check(cases: list[Case], rows: list[SparkRow]) -> None:
