@@ -10,6 +10,7 @@ import pytest
 
 from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.email.test_email import Server, mailing, wait_for_state
+from tests.dispatch.hostile.test_other_sides import serving
 from tests.dispatch.inbox.test_python_inbox import device, until
 from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_webhook import LOOPBACK, put_webhook
@@ -66,10 +67,8 @@ async def test_an_erased_url_whose_host_answers_nonsense_is_in_no_file(
         writer.write(answer)
         writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/secret-path"
-    async with asyncio.timeout(DEADLINE_S), server, running(tmp_path, LOOPBACK) as both:
-        await put_webhook(both, url)
+    async with asyncio.timeout(DEADLINE_S), serving(talk) as host, running(tmp_path, LOOPBACK) as both:
+        await put_webhook(both, f"http://{host}/secret-path")
         await both.api("PUT", "/v1/notifications/n1", HI)
         row = await wait_for_webhook(both, "n1", "deferred")
         assert row["reason"] == "doubt" and row["ref"] and "127.0.0.1" not in row["ref"]

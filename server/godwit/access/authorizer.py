@@ -69,6 +69,8 @@ class Authorizer(ABC):
         async def connect(self, question):
             user = self.users.get(question.token)
             return Grant(user.name, [Rule.allow("/news/**", "subscribe")]) if user else Refusal("unknown token")
+
+        A reload of the configuration cancels a call that has not returned, and calls again.
         """
 
     async def update_token(self, question: ConnectQuestion) -> Grant | Refusal:

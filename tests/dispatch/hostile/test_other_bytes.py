@@ -17,6 +17,7 @@ from godwit.dispatch.fanout.dispatcher import Clocks, Dispatcher, Pace
 from godwit.dispatch.model import Outcome, PutOff, Shipment, State
 from tests.dispatch.email.test_email import Server, mailing
 from tests.dispatch.email.test_email import wait_for_state as wait_for_mail
+from tests.dispatch.hostile.test_other_sides import serving
 from tests.dispatch.hostile.test_outage import RECEIVERS, OpenWorld, fill_with_one
 from tests.dispatch.simulation import CHANNEL, Store, check_counts
 from tests.dispatch.test_webhook import HI
@@ -45,12 +46,8 @@ async def answering(step: bytes, code: bytes) -> AsyncIterator[str]:
                 await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        await server.wait_closed()
+    async with serving(talk) as relay:
+        yield relay
 
 
 @pytest.mark.parametrize(

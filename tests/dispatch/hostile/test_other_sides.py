@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tests.dispatch.test_inbox import wait_for
 from tests.dispatch.test_webhook import HI, LOOPBACK, endpoint, put_webhook, wait_for_state
 
 DEADLINE_S = 60
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LINE_BYTES = 1_000_000
 SENT_MAX = 64 << 20
 """What sockets on this machine can hold, and more."""
@@ -69,10 +70,8 @@ async def test_27_the_body_of_an_answer_is_not_waited_for(tmp_path: Path, runtim
         writer.close()
         ended.set()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    async with asyncio.timeout(DEADLINE_S), server, running(tmp_path, LOOPBACK) as both:
-        await put_webhook(both, url)
+    async with asyncio.timeout(DEADLINE_S), serving(talk) as host, running(tmp_path, LOOPBACK) as both:
+        await put_webhook(both, f"http://{host}/")
         await both.api("PUT", "/v1/notifications/n1", HI)
         row = await wait_for_state(both, "n1", "sent")
         assert row["attempt"] == 1
@@ -100,6 +99,17 @@ async def test_28_a_compressed_answer_is_not_unpacked(tmp_path: Path, runtime: P
 
 
 @asynccontextmanager
+async def serving(talk: Talk) -> AsyncIterator[str]:
+    """A server that talks with each connection; its host and port."""
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+@asynccontextmanager
 async def flooding(step: bytes) -> AsyncIterator[str]:
     """A mail server whose answer to one step is a line of a megabyte; empty: its greeting."""
 
@@ -117,12 +127,8 @@ async def flooding(step: bytes) -> AsyncIterator[str]:
                 await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        await server.wait_closed()
+    async with serving(talk) as relay:
+        yield relay
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ async def test_a_cancel_is_done_in_pages_and_each_has_an_event_of_its_own(store:
     assert sender.count == 0 and not dispatcher.tasks, "nothing begins after the first unit, however many pages follow"
     counts, after = [], 0
     while True:
-        count, after = await run(lambda connection, after=after: ending.cancel_some(connection, nid, after, PAGE, 1))  # type: ignore[misc]  # a default's type
+        count, after = await run(partial(ending.cancel_some, nid=nid, after=after, limit=PAGE, now_ms=1))
         if not after:
             break
         counts.append(count)
@@ -98,9 +99,7 @@ async def test_each_page_of_a_recall_reads_on_where_the_last_one_ended(store: Sq
     await store.append_pages("t", 1, 1_000, 100)
     after, found, reached = 0, [], []
     while True:
-        items, after = await store.writer.run(
-            lambda connection, after=after: inbox.recall_some(connection, 1, after, PAGE)  # type: ignore[misc]  # a default's type
-        )
+        items, after = await store.writer.run(partial(inbox.recall_some, nid=1, after=after, limit=PAGE))
         if not after:
             break
         found += [item.receiver for item in items]

@@ -195,7 +195,7 @@ export class PublishQueue {
   }
 
   /**
-   * Settle the publish with this id; false when there is none.
+   * Settle the publish with this id; false for an id that is not known.
    * @param {number} id
    * @param {Published | GodwitError} outcome
    */

@@ -79,7 +79,7 @@ impl Node {
     }
 
     /// A connection that waited for its client identifier has gone. Where another one waits, or the identifier is free for another one,
-    /// the client has come back all the same.
+    /// that one continues the session.
     pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {
         let Some(client) = self.clients.by_id.get(id) else { return };
         if self.clients.waiting.get(&client.serial) == Some(&connection) {

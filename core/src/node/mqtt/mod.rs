@@ -146,7 +146,7 @@ pub(in crate::node) struct Clients {
     by_id: HashMap<Arc<str>, Box<Client>>,
     /// Connections that wait for another one of their client to go, by the client's serial.
     waiting: HashMap<u32, ConnectionId>,
-    /// Those that were told that their client's identifier is free, and have not claimed it yet, by its serial.
+    /// Connections that know that their client's identifier is free, and have not claimed it yet, by the client's serial.
     freed: HashMap<u32, ConnectionId>,
     last_serial: u32,
     /// When something of a client is due (monotonic ms).

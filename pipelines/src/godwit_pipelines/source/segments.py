@@ -373,7 +373,7 @@ def read_batch(segment: OpenSegment, batch: Batch) -> pa.RecordBatch:
 
 
 def read_node(segment: OpenSegment, known_node: str = "") -> str:
-    """The node in a segment's first intact row; `known_node` if there is none yet."""
+    """The node in a segment's first intact row; `known_node` before that row is written."""
     for batch in segment.batches:
         try:
             found = read_batch(segment, batch)

@@ -121,7 +121,7 @@ class EventHooks:
         return None if last <= hook.cursor else await self._store.move(hook, last)
 
     async def _post(self, hook: Hook, name: str, body: dict[str, Any]) -> tuple[Result, str, int]:
-        """Post one event. An error that nobody expected counts as a failure, so that the endpoint is not asked at each sweep."""
+        """Post one event. An unexpected error counts as a failure, so that the endpoint is not asked at each sweep."""
         try:
             return await post_event(self._poster, self._sign_bytes, hook, name, body)
         except Exception as error:

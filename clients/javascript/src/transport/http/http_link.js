@@ -307,7 +307,7 @@ export class HttpLink {
   }
 
   /**
-   * The transport of a subscription; undefined if there is none.
+   * The transport of a subscription; undefined without one.
    * @param {Wanted} wanted
    */
   #streamFor(wanted) {

@@ -148,7 +148,7 @@ export class Streaming {
     this.#release();
   }
 
-  /** Continue to read the old stream; false: there is none, or it does not carry what is wanted. */
+  /** Continue to read the old stream; false without one, or if it does not carry what is wanted. */
   #goBack() {
     const held = this.#held;
     this.#held = null;

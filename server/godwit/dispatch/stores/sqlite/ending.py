@@ -44,7 +44,7 @@ def cancel(connection: sqlite3.Connection, tenant: str, name: str) -> int | None
 
 def cancel_some(connection: sqlite3.Connection, nid: int, after: int, limit: int, now_ms: int) -> tuple[int, int]:
     """End unsent deliveries of a cancelled notification, of the receivers after number `after`; returns their number, and the
-    last receiver examined, 0 once there are none. After a crash the rest end when they are due.
+    last receiver examined, 0 at the end. After a crash the other deliveries end when they are due.
     """
     connection.execute(
         "DELETE FROM route WHERE nid = ?1 AND rid IN (SELECT rid FROM route WHERE nid = ?1 LIMIT ?2)", (nid, limit)
@@ -67,7 +67,7 @@ def cancel_some(connection: sqlite3.Connection, nid: int, after: int, limit: int
 
 
 def is_test(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Whether a test key sent the notification. One that does not exist is nobody's."""
+    """Whether a test key sent the notification, or it does not exist."""
     row = connection.execute("SELECT options FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
     return row is None or read_options(row[0]).is_test
 

@@ -205,7 +205,7 @@ def recall_items(
 
 def recall_some(connection: sqlite3.Connection, nid: int, after: int, limit: int) -> tuple[list[InboxItem], int]:
     """Withdraw a notification's items of the receivers after number `after`; returns the changes, and the last receiver examined,
-    0 once there are none.
+    0 at the end.
     """
     looked = connection.execute(
         "SELECT rid FROM delivery WHERE nid = ? AND rid > ? ORDER BY rid LIMIT ?", (nid, after, limit)
