@@ -1,13 +1,10 @@
 """Hangups (SIGHUP) during the start: without a handler, one would end the process.
 
-Records hangups until the node can reload; from then on the event loop handles them. It imports little, so that it is
-active early.
+Records hangups until the server can reload; from then on the event loop handles them. It imports only `_signal`, which is
+part of the interpreter, and no annotations of `typing`: each import before `hold` is time in which a hangup ends the process.
 """
 
-from __future__ import annotations
-
-import signal
-from types import FrameType
+import _signal
 
 
 class Hangups:
@@ -18,9 +15,9 @@ class Hangups:
 
     def hold(self) -> None:
         """Record hangups from now on."""
-        signal.signal(signal.SIGHUP, self._note)
+        _signal.signal(_signal.SIGHUP, self._note)
 
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
+    def _note(self, _number: int, _frame: object) -> None:
         self.has_come = True
 
 
