@@ -19,7 +19,7 @@ from ..config.tls import TlsConfig
 from ..errors import ListenFailed
 from ..pages.static_file import Handler
 from ..tls.accepting import stop_accepting
-from ..tls.context import make_tls_context, renew_certificate
+from ..tls.context import make_tls_context, renew_context
 from . import (
     changes,
     charts,
@@ -92,9 +92,9 @@ class AdminPort:
             make_tls_context(tls)
 
     def certify(self, tls: TlsConfig) -> None:
-        """Use these certificates, which `try_certificates` accepted, for new connections."""
+        """Use these certificates, versions and suites, which `try_certificates` accepted, for new connections."""
         if self._tls is not None:
-            renew_certificate(self._tls, tls)
+            renew_context(self._tls, tls)
 
     async def stop(self) -> None:
         """Closes the port."""

@@ -17,7 +17,7 @@ from ..config import Config
 from ..config.option import Address
 from ..config.tls import TlsConfig
 from ..rows.feedback import FeedbackJournal
-from ..tls.context import make_tls_context, renew_certificate
+from ..tls.context import make_tls_context, renew_context
 from .api.keys import SCOPES, digest_key, make_key
 from .folder import DispatchFolder
 from .roles import Roles
@@ -81,9 +81,9 @@ class DispatchPart:
             make_tls_context(tls)
 
     def certify(self, tls: TlsConfig) -> None:
-        """Use these certificates, which `try_certificates` accepted, from now on; runs on the thread that accepts connections."""
+        """Use these certificates, versions and suites, which `try_certificates` accepted; the thread that accepts connections does it."""
         if self._tls is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(renew_certificate, self._tls, tls)
+            self._loop.call_soon_threadsafe(renew_context, self._tls, tls)
 
     @property
     def public_address(self) -> Address | None:

@@ -29,30 +29,42 @@ class TlsPort(Protocol):
 def make_tls_context(tls: TlsConfig) -> ssl.SSLContext:
     """The TLS context of the configuration; raises ConfigInvalid."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3 if tls.version_min == "1.3" else ssl.TLSVersion.TLSv1_2
-    wanted = tls.cipher_suites or SUITES
-    older = [name_of_openssl(name) for name in wanted if name not in NEWEST]
-    context.set_ciphers(":".join(older) or "ECDHE+AESGCM:ECDHE+CHACHA20")
-    if set(NEWEST) <= set(wanted):
-        context.minimum_version = context.minimum_version if older else ssl.TLSVersion.TLSv1_3
-    elif older and tls.version_min != "1.3":
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-    else:
-        problem = f"leave out suites of TLS 1.3, which the admin and dispatch ports cannot: expected all of {', '.join(NEWEST)}"
-        raise ConfigInvalid("tls.cipher_suites", list(tls.cipher_suites), problem)
     context.options |= ssl.OP_NO_RENEGOTIATION
-    renew_certificate(context, tls)
+    renew_context(context, tls)
     return context
 
 
-def renew_certificate(context: ssl.SSLContext, tls: TlsConfig) -> None:
-    """Use these certificates for new connections. Raises ConfigInvalid. Call it in the thread that accepts connections."""
-    choice = CertificateChoice(tls)
+def renew_context(context: ssl.SSLContext, tls: TlsConfig) -> None:
+    """Use these certificates, versions and suites for new connections. Raises ConfigInvalid. Call it in the thread that accepts
+    connections.
+    """
+    oldest, newest, suites = _choose_versions(tls)
+    choice = CertificateChoice(tls, suites)
 
     def show(connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         connection.context = choice.choose(name)
 
+    context.maximum_version = newest
+    context.minimum_version = oldest
+    context.set_ciphers(suites)
     context.sni_callback = show
+
+
+def _choose_versions(tls: TlsConfig) -> tuple[ssl.TLSVersion, ssl.TLSVersion, str]:
+    """The lowest and the highest version, and the suites of TLS 1.2."""
+    wanted = tls.cipher_suites or SUITES
+    older = [name_of_openssl(name) for name in wanted if name not in NEWEST]
+    suites = ":".join(older) or "ECDHE+AESGCM:ECDHE+CHACHA20"
+    if set(NEWEST) <= set(wanted):
+        allows_older = tls.version_min != "1.3" and older
+        oldest = ssl.TLSVersion.TLSv1_2 if allows_older else ssl.TLSVersion.TLSv1_3
+        return oldest, ssl.TLSVersion.MAXIMUM_SUPPORTED, suites
+    if older and tls.version_min != "1.3":
+        return ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2, suites
+    problem = (
+        f"leave out suites of TLS 1.3, which the admin and dispatch ports cannot: expected all of {', '.join(NEWEST)}"
+    )
+    raise ConfigInvalid("tls.cipher_suites", list(tls.cipher_suites), problem)
 
 
 class CertificateChoice:
@@ -60,7 +72,8 @@ class CertificateChoice:
     names as the first. The library then takes the type that the client can verify.
     """
 
-    def __init__(self, tls: TlsConfig) -> None:
+    def __init__(self, tls: TlsConfig, suites: str) -> None:
+        self._suites = suites
         pairs = list(zip(tls.certificate_files, tls.key_files, strict=False))
         try:
             self._names = [_read_names(Path(file)) for file, _ in pairs]
@@ -84,10 +97,12 @@ class CertificateChoice:
         wildcard = f"*.{name.partition('.')[2]}"
         return self._by_name.get(name) or self._by_name.get(wildcard) or self._first
 
-    @staticmethod
-    def _make_context(pairs: list[tuple[str, str]]) -> ssl.SSLContext:
-        """Load certificates. The library keeps the last one of each type of key, so the first in the list is loaded last."""
+    def _make_context(self, pairs: list[tuple[str, str]]) -> ssl.SSLContext:
+        """Load certificates. The library keeps the last one of each type of key, so the first in the list is loaded last. A
+        connection keeps its versions when its context changes, but takes the suites of the new one.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_ciphers(self._suites)
         for certificate, key in reversed(pairs):
             context.load_cert_chain(certificate, key)
         return context

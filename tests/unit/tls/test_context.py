@@ -8,7 +8,7 @@ from cryptography import x509
 
 from godwit.config.tls import SUITES, TlsConfig
 from godwit.errors import ConfigInvalid
-from godwit.tls.context import NEWEST, make_tls_context, name_of_openssl, renew_certificate
+from godwit.tls.context import NEWEST, make_tls_context, name_of_openssl, renew_context
 from tests.authority import Authority
 
 
@@ -78,7 +78,32 @@ def test_a_client_is_shown_the_certificate_of_its_name_and_of_a_kind_of_key_that
     assert shake_hands(server, "", rsa) == shake_hands(server, "other.example", rsa) == served[1]
     assert shake_hands(server, "b.example", ecdsa) == served[2]
     assert shake_hands(server, "x.c.example", rsa) == served[3]
-    renew_certificate(server, TlsConfig((pairs[2][0],), (pairs[2][1],)))
+    renew_context(server, TlsConfig((pairs[2][0],), (pairs[2][1],)))
     assert shake_hands(server, "a.example", ecdsa) == served[2], "none of those before"
     with pytest.raises(ssl.SSLError):
         shake_hands(server, "a.example", rsa)
+
+
+def test_a_reload_changes_suites_and_versions(files: tuple[str, str]) -> None:
+    chacha, aes = "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES256-GCM-SHA384"
+    server = context_of(files)
+
+    def renew(*suites: str, version_min: str = "1.2") -> None:
+        renew_context(server, TlsConfig((files[0],), (files[1],), version_min, suites))
+
+    for suite in (chacha, aes):
+        shake_hands(server, "", suite)
+    renew("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384")
+    assert server.maximum_version == ssl.TLSVersion.TLSv1_2
+    shake_hands(server, "", aes)
+    with pytest.raises(ssl.SSLError):
+        shake_hands(server, "localhost", chacha)
+    for suites, version_min in ((NEWEST, "1.2"), ((), "1.3")):
+        renew(*suites, version_min=version_min)
+        with pytest.raises(ssl.SSLError):
+            shake_hands(server, "", aes)
+        renew()
+        shake_hands(server, "", chacha)
+    with pytest.raises(ConfigInvalid):
+        renew(NEWEST[0])
+    shake_hands(server, "", chacha)
