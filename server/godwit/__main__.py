@@ -17,6 +17,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("godwit: interrupted\n")
         sys.exit(130)
+    from .signals import interrupts
+
+    interrupts.EARLY.keep()
     command()
 
 
