@@ -8,6 +8,8 @@ import jwt
 import pytest
 
 from godwit import testing
+from godwit.client import Client, CommandRefused
+from godwit.codes import Code
 from godwit.config import build_config
 from tests.hostile.peer import Peer
 
@@ -35,8 +37,8 @@ def make_table(folder: Path, change: str) -> dict[str, Any]:
     [
         ("issuer removed", 4002),
         ("key removed", 4002),
-        ("audience", 4003),
-        ("less to subscribe", 4003),
+        ("audience", 4209),
+        ("less to subscribe", 4209),
         ("more to subscribe", None),
         ("nothing", None),
     ],
@@ -58,3 +60,21 @@ async def test_a_reload_that_narrows_rights_ends_the_connections_that_have_them(
         while code is not None and "close" not in answer:
             answer = await peer.ask({"id": 4, "ping": True})
         assert answer.get("close") == code
+
+
+async def test_a_client_with_one_token_continues_with_the_rights_that_a_reload_leaves_it(tmp_path: Path) -> None:
+    token = jwt.encode({"iss": "ours", "sub": "ann", "exp": EXP}, KEYS[1], "HS256")
+    async with (
+        testing.node({**make_table(tmp_path, "before"), "node": {"shards": 1}}) as node,
+        asyncio.timeout(DEADLINE_S),
+        Client(node.url, token=token) as client,
+    ):
+        stays, goes = client.subscribe("/a"), client.subscribe("/b")
+        await stays.joined()
+        await goes.joined()
+        table = {**testing.FREE_PORTS, **make_table(tmp_path, "less to subscribe")}
+        await node.node.reload(build_config(table, {}, {}))
+        with pytest.raises(CommandRefused, check=lambda error: error.code == Code.SUBSCRIBE_FORBIDDEN):
+            await anext(goes)
+        await stays.joined()
+        assert client.is_connected

@@ -242,8 +242,8 @@ def _measure(grant: Grant) -> int:
 def _find_withdrawn(
     before: dict[str, tuple[IssuerConfig, KeySource]], after: dict[str, tuple[IssuerConfig, KeySource]]
 ) -> list[tuple[str, Code]]:
-    """How the connections of each source end: for good if an issuer or key was removed (4002); until a new token if it
-    grants less (4003).
+    """How the connections of each source end: for good if an issuer or key was removed (4002). If an issuer grants less they
+    may reconnect with the same token, which is judged again (4209).
     """
     found = []
     for name, (issuer, source) in before.items():
@@ -252,7 +252,7 @@ def _find_withdrawn(
             continue
         found += [(name_source(issuer, key), Code.TOKEN_INVALID) for key in source.list_gone(after[name][1])]
         if _grants_less(issuer, after[name][0]):
-            found.append((name_authority(issuer), Code.TOKEN_EXPIRED))
+            found.append((name_authority(issuer), Code.RIGHTS_CHANGED))
     return found
 
 
