@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from godwit.config import Address, build_config
-from godwit.dispatch.part import DispatchPart
+from godwit.dispatch.part import DispatchPart, make_loop
 from godwit.errors import ConfigInvalid, ListenFailed
 
 
@@ -55,4 +57,19 @@ async def test_a_start_that_fails_closes_the_journal(tmp_path: Path, monkeypatch
     await part.stop()
     part = DispatchPart(build_config(table, {}, {}))
     await part.start(Address("127.0.0.1", 9))  # refused while a journal is open in this directory
+    await part.stop()
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+async def test_it_runs_on_uvloop_where_the_extra_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_installed: bool
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = make_loop()
+    assert isinstance(loop, uvloop.Loop) is is_installed
+    loop.close()
+    part = build(tmp_path)
+    await part.start(Address("127.0.0.1", 9))
     await part.stop()
