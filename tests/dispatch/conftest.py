@@ -37,9 +37,9 @@ class Running:
             return answer.status, await answer.json(content_type=None) if answer.status != 204 else None
 
     async def make_token(self, receiver: str) -> str:
-        status, told = await self.api("POST", f"/v1/receivers/{receiver}/token")
-        assert status == 200, told
-        return str(told["token"])
+        status, answer = await self.api("POST", f"/v1/receivers/{receiver}/token")
+        assert status == 200, answer
+        return str(answer["token"])
 
 
 @asynccontextmanager

@@ -42,9 +42,9 @@ async def test_deliveries_are_chosen_by_channel_and_state(
             found: list[str] = []
             after: int | None = 0
             while after is not None:
-                _, told = await both.api("GET", f"/v1/notifications/n1/deliveries?after={after}{query}")
-                found += [row["receiver"] for row in told["deliveries"]]
-                after = told["after"]
+                _, answer = await both.api("GET", f"/v1/notifications/n1/deliveries?after={after}{query}")
+                found += [row["receiver"] for row in answer["deliveries"]]
+                after = answer["after"]
             assert found == expected, query
         for query in ("channel=sms", "state=lost", "chanel=webhook"):
             assert (await both.api("GET", f"/v1/notifications/n1/deliveries?{query}"))[1]["code"] == 4300
@@ -62,19 +62,19 @@ async def test_one_delivery_is_shown_by_its_id_and_sent_again(tmp_path: Path, ru
         await both.api("PUT", "/v1/notifications/n1", HI)
         row = await wait_for_state(both, "n1", "failed")
         assert row["id"] == ids[0]
-        status, told = await both.api("GET", f"/v1/deliveries/{ids[0]}")
-        assert [one.pop("time_ms") > 0 for one in told["attempts"]] == [True]
+        status, answer = await both.api("GET", f"/v1/deliveries/{ids[0]}")
+        assert [one.pop("time_ms") > 0 for one in answer["attempts"]] == [True]
         first = {"attempt": 1, "state": "failed", "reason": "content", "ref": "HTTP 400"}
-        assert (status, told) == (200, {**row, "notification": "n1", "attempts": [first]})
+        assert (status, answer) == (200, {**row, "notification": "n1", "attempts": [first]})
         for state, attempt in (("deferred", 2), ("sent", 3)):
             assert (await both.api("POST", f"/v1/deliveries/{ids[0]}/retry"))[0] == 202
             while (await wait_for_state(both, "n1", state))["attempt"] != attempt:
                 pass
-        _, told = await both.api("GET", f"/v1/deliveries/{ids[0]}")
-        tried = [(one["attempt"], one["state"], one["reason"], one["ref"]) for one in told["attempts"]]
+        _, answer = await both.api("GET", f"/v1/deliveries/{ids[0]}")
+        tried = [(one["attempt"], one["state"], one["reason"], one["ref"]) for one in answer["attempts"]]
         assert tried[1:] == [(2, "deferred", "temporary", "HTTP 500"), (3, "sent", "", "HTTP 200")]
-        status, told = await both.api("POST", f"/v1/deliveries/{ids[0]}/retry")
-        assert (status, told["code"]) == (409, 4337) and ids == [ids[0]] * 3
+        status, answer = await both.api("POST", f"/v1/deliveries/{ids[0]}/retry")
+        assert (status, answer["code"]) == (409, 4337) and ids == [ids[0]] * 3
         _, made = await both.api("POST", "/v1/keys", {"scopes": ["read"], "tenant": "default"})
         assert (await both.api("POST", f"/v1/deliveries/{ids[0]}/retry", key=made["key"]))[0] == 403
         await both.api("PUT", "/v1/tenants/bank")
@@ -91,8 +91,8 @@ async def test_a_replay_is_tried_dry(tmp_path: Path, runtime: Path) -> None:
         await put_webhook(both, url)
         await both.api("PUT", "/v1/notifications/n1", HI)
         await wait_for_state(both, "n1", "failed")
-        status, told = await both.api("POST", "/v1/dead-letters/replay", {"dry_run": True})
-        assert (status, told) == (200, {"would_replay": 1})
+        status, answer = await both.api("POST", "/v1/dead-letters/replay", {"dry_run": True})
+        assert (status, answer) == (200, {"would_replay": 1})
         assert (await both.api("POST", "/v1/dead-letters/replay", {"dry_run": True, "reason": "address"}))[1] == {
             "would_replay": 0
         }
@@ -101,8 +101,8 @@ async def test_a_replay_is_tried_dry(tmp_path: Path, runtime: Path) -> None:
 
 async def test_a_parameter_that_does_not_exist_selects_nothing(dispatch: Running) -> None:
     for path in ("/v1/notifications?stat=settled", "/v1/receivers?prefx=a", "/v1/dead-letters?resaon=content"):
-        status, told = await dispatch.api("GET", path)
-        assert (status, told["code"]) == (422, 4300), path
+        status, answer = await dispatch.api("GET", path)
+        assert (status, answer["code"]) == (422, 4300), path
     assert (await dispatch.api("PUT", "/v1/receivers/ann?dry=1"))[1]["code"] == 4300
     assert (await dispatch.api("GET", "/v1/receivers/ann"))[0] == 404
     assert (await dispatch.api("GET", "/u/x?utm_source=mail"))[1]["code"] == 4332, "links get parameters on their way"
@@ -117,8 +117,8 @@ async def test_notifications_are_chosen_by_group(dispatch: Running) -> None:
         assert (await dispatch.api("GET", "/v1/groups/news/subscriptions/ann"))[0] == 200
         await dispatch.api("PUT", "/v1/notifications/n1", HI)
         await dispatch.api("PUT", "/v1/notifications/n2", {**HI, "to": {"group": "news"}})
-        _, told = await dispatch.api("GET", "/v1/notifications?group=news")
-        assert [one["id"] for one in told["notifications"]] == ["n2"]
+        _, answer = await dispatch.api("GET", "/v1/notifications?group=news")
+        assert [one["id"] for one in answer["notifications"]] == ["n2"]
         assert (await dispatch.api("GET", "/v1/notifications?group=none"))[1]["code"] == 4317
 
 
@@ -135,8 +135,8 @@ async def test_what_only_a_channel_could_send_that_is_not_set_up_is_refused(
 ) -> None:
     await dispatch.api("PUT", "/v1/receivers/ann")
     for method, path in (("PUT", "/v1/notifications/n1"), ("POST", "/v1/notifications/check")):
-        status, told = await dispatch.api(method, path, {**HI, **more})
-        assert (status, told["code"]) == (422, 4338) and told["pointer"] in ("/to/address/channel", "/policy")
+        status, answer = await dispatch.api(method, path, {**HI, **more})
+        assert (status, answer["code"]) == (422, 4338) and answer["pointer"] in ("/to/address/channel", "/policy")
     both = {"policy": {"first": ["email", "inbox"]}}
     assert (await dispatch.api("PUT", "/v1/notifications/n2", {**HI, **both}))[0] == 202, "the next step can"
 
@@ -145,14 +145,14 @@ async def test_a_patch_changes_what_it_names(dispatch: Running) -> None:
     whole = {"locale": "de", "zone": "Europe/Vienna", "quiet": {"start": "22:00", "end": "07:00"}}
     await dispatch.api("PUT", "/v1/receivers/ann", {**whole, "attributes": {"a": "1", "b": "2"}})
     patch = {"locale": "fr", "quiet": None, "attributes": {"a": None, "c": "3"}}
-    status, told = await dispatch.api("PATCH", "/v1/receivers/ann", patch)
+    status, answer = await dispatch.api("PATCH", "/v1/receivers/ann", patch)
     expected = {"locale": "fr", "zone": "Europe/Vienna", "attributes": {"b": "2", "c": "3"}}
-    assert (status, told) == (200, {"id": "ann", **expected, "addresses": []})
-    assert (await dispatch.api("GET", "/v1/receivers/ann"))[1] == told
+    assert (status, answer) == (200, {"id": "ann", **expected, "addresses": []})
+    assert (await dispatch.api("GET", "/v1/receivers/ann"))[1] == answer
     for wrong in ({"zone": "Nowhere/Town"}, {"quiet": {"start": "22:00"}}, {"name": "x"}, [], {"attributes": {"a": 1}}):
         assert (await dispatch.api("PATCH", "/v1/receivers/ann", wrong))[1]["code"] == 4300, wrong
     assert (await dispatch.api("PATCH", "/v1/receivers/bob", {}))[1]["code"] == 4310
-    assert (await dispatch.api("GET", "/v1/receivers/ann"))[1] == told
+    assert (await dispatch.api("GET", "/v1/receivers/ann"))[1] == answer
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ async def test_a_receiver_gets_all_that_is_stored_about_them(dispatch: Running) 
         await dispatch.api("PUT", "/v1/groups/news/subscriptions/ann")
         await dispatch.api("PUT", "/v1/notifications/n1", HI)
         await wait_for(dispatch, "n1")
-        status, told = await dispatch.api("GET", "/v1/receivers/ann/export")
-        assert status == 200 and made["secret"] not in str(told)
-        assert (told["id"], told["attributes"], told["groups"]) == ("ann", {"plan": "pro"}, ["news"])
-        assert told["preferences"] == {"news": {"email": False}}
-        assert [one["id"] for one in told["addresses"]] == ["mail", "hook"]
-        assert told["addresses"][0]["suppressions"][0]["reason"] == "complained"
-        assert [(item["id"], item["content"]["title"]) for item in told["inbox"]] == [("n1", "hi")]
+        status, answer = await dispatch.api("GET", "/v1/receivers/ann/export")
+        assert status == 200 and made["secret"] not in str(answer)
+        assert (answer["id"], answer["attributes"], answer["groups"]) == ("ann", {"plan": "pro"}, ["news"])
+        assert answer["preferences"] == {"news": {"email": False}}
+        assert [one["id"] for one in answer["addresses"]] == ["mail", "hook"]
+        assert answer["addresses"][0]["suppressions"][0]["reason"] == "complained"
+        assert [(item["id"], item["content"]["title"]) for item in answer["inbox"]] == [("n1", "hi")]
         assert (await dispatch.api("GET", "/v1/receivers/bob/export"))[1]["code"] == 4310
 
 

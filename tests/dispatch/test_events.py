@@ -32,20 +32,22 @@ async def send(both: Running, *names: str) -> None:
 async def test_the_feed_is_complete_in_order_and_each_tenants_own(dispatch: Running) -> None:
     async with asyncio.timeout(DEADLINE_S):
         await send(dispatch, "n1", "n2")
-        _, told = await dispatch.api("GET", "/v1/events?detail=deliveries")
-        assert [(one["type"], one["notification"], one["channel"]) for one in told["events"]] == [
+        _, answer = await dispatch.api("GET", "/v1/events?detail=deliveries")
+        assert [(one["type"], one["notification"], one["channel"]) for one in answer["events"]] == [
             ("delivery.sent", "n1", "inbox"),
             ("delivery.sent", "n2", "inbox"),
         ]
-        assert told["events"][0]["deliveries"][0]["receiver"] == "ann" and told["complete"]
+        assert answer["events"][0]["deliveries"][0]["receiver"] == "ann" and answer["complete"]
         _, rest = await dispatch.api("GET", "/v1/events?after=0&limit=1")
         assert len(rest["events"]) == 1 and not rest["complete"]
-        poll = asyncio.create_task(dispatch.api("GET", f"/v1/events?after={told['after']}&types=item.read&wait=30"))
+        poll = asyncio.create_task(dispatch.api("GET", f"/v1/events?after={answer['after']}&types=item.read&wait=30"))
         token = await dispatch.make_token("ann")
         head = (await dispatch.api("GET", "/v1/inbox/counts", key=token))[1]["head"]
         await dispatch.api("POST", "/v1/inbox/marks", {"mark": "read", "items": [head]}, key=token)
         while not (found := (await poll)[1])["events"]:  # woken by another event
-            poll = asyncio.create_task(dispatch.api("GET", f"/v1/events?after={told['after']}&types=item.read&wait=30"))
+            poll = asyncio.create_task(
+                dispatch.api("GET", f"/v1/events?after={answer['after']}&types=item.read&wait=30")
+            )
         assert [one["type"] for one in found["events"]] == ["item.read"]
         shop = await make_key(dispatch, "shop", "events")
         assert (await dispatch.api("GET", "/v1/events", key=shop))[1]["events"] == []
@@ -55,8 +57,8 @@ async def test_the_feed_is_complete_in_order_and_each_tenants_own(dispatch: Runn
         for wrong in ("after=x", "types=a b", "after=-1", "types=delivery.fialed", "types=delivery.sending"):
             assert (await dispatch.api("GET", f"/v1/events?{wrong}"))[1]["code"] == 4300
         await dispatch.api("DELETE", "/v1/receivers/ann")
-        _, told = await dispatch.api("GET", "/v1/events?detail=deliveries")
-        assert '"ann"' not in json.dumps(told), "an erased receiver has no name in the feed"
+        _, answer = await dispatch.api("GET", "/v1/events?detail=deliveries")
+        assert '"ann"' not in json.dumps(answer), "an erased receiver has no name in the feed"
 
 
 async def test_a_number_beyond_the_newest_event_passes_over_nothing(tmp_path: Path, runtime: Path) -> None:
@@ -65,11 +67,13 @@ async def test_a_number_beyond_the_newest_event_passes_over_nothing(tmp_path: Pa
         newest = (await both.api("GET", "/v1/events"))[1]["after"]
         assert (await both.api("GET", "/v1/events?after=123456789"))[1]["after"] == newest
         await both.api("PUT", "/v1/webhooks/w", {"url": "https://hooks.example.com/"})
-        status, told = await both.api("POST", "/v1/webhooks/w/replay", {"after": newest + 1})
-        assert (status, told["code"], told["pointer"]) == (422, 4300, "/after")
+        status, answer = await both.api("POST", "/v1/webhooks/w/replay", {"after": newest + 1})
+        assert (status, answer["code"], answer["pointer"]) == (422, 4300, "/after")
         assert (await both.api("POST", "/v1/webhooks/w/replay", {"after": newest}))[0] == 202
-        status, told = await both.api("PUT", "/v1/webhooks/w", {"url": "https://x.example/", "types": ["item.opened"]})
-        assert (status, told["code"], told["pointer"]) == (422, 4300, "/types")
+        status, answer = await both.api(
+            "PUT", "/v1/webhooks/w", {"url": "https://x.example/", "types": ["item.opened"]}
+        )
+        assert (status, answer["code"], answer["pointer"]) == (422, 4300, "/types")
 
 
 async def test_event_webhooks_are_signed_in_order_and_go_on_after_a_failure(tmp_path: Path, runtime: Path) -> None:
@@ -100,8 +104,8 @@ async def test_event_webhooks_are_signed_in_order_and_go_on_after_a_failure(tmp_
         assert events[1]["data"]["deliveries"][0]["receiver"] == "ann"
         assert Webhook(made["secret"]).verify(got[1][1], got[1][0])
         _, rotated = await both.api("POST", "/v1/webhooks/w/rotate")
-        _, told = await both.api("POST", "/v1/webhooks/w/test")
-        assert told == {"result": "ok", "detail": "HTTP 204"}
+        _, answer = await both.api("POST", "/v1/webhooks/w/test")
+        assert answer == {"result": "ok", "detail": "HTTP 204"}
         headers, body = await taken.get()
         assert Webhook(made["secret"]).verify(body, headers) == Webhook(rotated["secret"]).verify(body, headers)
         first = int(events[0]["id"].removeprefix("evt_"))
@@ -124,12 +128,12 @@ async def test_an_endpoint_that_is_gone_is_disabled_and_a_rejected_event_is_pass
         await send(both, "n1")
         await seen.get()
         while True:
-            _, told = await both.api("GET", "/v1/webhooks/w")
-            if (told["state"] == "disabled") if state == "disabled" else told["rejected"]:
+            _, answer = await both.api("GET", "/v1/webhooks/w")
+            if (answer["state"] == "disabled") if state == "disabled" else answer["rejected"]:
                 break
-        assert told["state"] == state
+        assert answer["state"] == state
         if state == "active":
-            assert told["rejected"][0]["reason"] == "HTTP 400"
+            assert answer["rejected"][0]["reason"] == "HTTP 400"
         else:
             _, found = await both.api("GET", "/v1/events?types=webhook.disabled")
             assert [one["reason"] for one in found["events"]] == ["w"]
@@ -183,8 +187,8 @@ async def test_counts_of_a_notification_that_comes_later_reach_whoever_looked_be
 
     monkeypatch.setattr(LiveCounts, "_publish_one", publish)
     async with asyncio.timeout(DEADLINE_S):
-        _, told = await dispatch.api("POST", "/v1/live-token")
-        async with Client(dispatch.node_url, token=told["token"]) as client:
+        _, answer = await dispatch.api("POST", "/v1/live-token")
+        async with Client(dispatch.node_url, token=answer["token"]) as client:
             counts = aiter(client.subscribe("/$dispatch/default/notifications/n1"))
             first = asyncio.ensure_future(anext(counts))
             await missed.wait()
@@ -199,8 +203,8 @@ async def test_live_counts_reach_whoever_looks(dispatch: Running) -> None:
         later = {**HI, "send_at": "2099-01-01T00:00:00Z"}
         assert (await dispatch.api("POST", "/v1/notifications", later))[1]["code"] == 4300
         await send(dispatch, "n1")
-        _, told = await dispatch.api("POST", "/v1/live-token")
-        async with Client(dispatch.node_url, token=told["token"]) as client:
+        _, answer = await dispatch.api("POST", "/v1/live-token")
+        async with Client(dispatch.node_url, token=answer["token"]) as client:
             counts = aiter(client.subscribe("/$dispatch/default/notifications/n1"))
             shown = (await anext(counts)).json()
             assert shown == {"id": "n1", "state": "settled", "counts": {"inbox": {"sent": 1}}}

@@ -92,12 +92,12 @@ async def test_old_notifications_go_with_all_that_belongs_to_them(
         wall_clock.move(2 * RETENTION_S)
         while (await both.api("GET", "/v1/notifications/n1"))[0] == 200:
             pass
-        _, told = await both.api("GET", "/v1/inbox", key=token)
-        assert (told["items"], told["unread"], told["unseen"]) == ([], 0, 0)
+        _, answer = await both.api("GET", "/v1/inbox", key=token)
+        assert (answer["items"], answer["unread"], answer["unseen"]) == ([], 0, 0)
         await send_short(both, "n2")
-        while not (told := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
+        while not (answer := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
             pass
-        assert told["items"][0]["at"].endswith(".3"), "a SEQ is never used again, and the removal took one"
+        assert answer["items"][0]["at"].endswith(".3"), "a SEQ is never used again, and the removal took one"
         wall_clock.move(2 * RETENTION_S)
         while (await both.api("GET", "/v1/notifications/n2"))[0] == 200:
             pass

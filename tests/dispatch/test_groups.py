@@ -32,9 +32,14 @@ async def test_every_rejected_line_of_an_import_is_named(tmp_path: Path, runtime
             {"id": "dan"},
             b'{"id": "cut',
         )
-        status, told = await both.api("POST", "/v1/receivers/import", rows)
-        assert (status, told["lines"], told["rejected_count"]) == (200, 7, 4)
-        assert {(row["line"], row["code"]) for row in told["rejected"]} == {(3, 4300), (4, 4313), (5, 4301), (7, 4300)}
+        status, answer = await both.api("POST", "/v1/receivers/import", rows)
+        assert (status, answer["lines"], answer["rejected_count"]) == (200, 7, 4)
+        assert {(row["line"], row["code"]) for row in answer["rejected"]} == {
+            (3, 4300),
+            (4, 4313),
+            (5, 4301),
+            (7, 4300),
+        }
         _, ann = await both.api("GET", "/v1/receivers/ann")
         assert (ann["locale"], ann["addresses"][0]["value"]) == ("de", hook["value"])
         assert [(await both.api("GET", f"/v1/receivers/{name}"))[0] for name in ("bob", "cid", "dan")] == [
@@ -42,8 +47,8 @@ async def test_every_rejected_line_of_an_import_is_named(tmp_path: Path, runtime
             404,
             200,
         ]
-        status, told = await both.api("POST", "/v1/receivers/import?after_line=6", rows)
-        assert (told["lines"], told["rejected_count"]) == (7, 1)
+        status, answer = await both.api("POST", "/v1/receivers/import?after_line=6", rows)
+        assert (answer["lines"], answer["rejected_count"]) == (7, 1)
 
 
 async def test_a_group_reaches_those_who_subscribed_before_and_leaves_out_exceptions(dispatch: Running) -> None:
@@ -55,9 +60,9 @@ async def test_a_group_reaches_those_who_subscribed_before_and_leaves_out_except
         assert (await dispatch.api("PUT", "/v1/groups/news"))[0] == 201
         rows = make_lines(*({"receiver": name} for name in [*names, "nobody"]))
         assert (await dispatch.api("POST", "/v1/groups/news/import?version=0", rows))[0] == 422, "the current one"
-        _, told = await dispatch.api("POST", "/v1/groups/news/import?version=1", rows)
-        assert told["rejected"] == [
-            {"line": 1_201, "code": 4310, "detail": told["rejected"][0]["detail"], "pointer": "/receiver"}
+        _, answer = await dispatch.api("POST", "/v1/groups/news/import?version=1", rows)
+        assert answer["rejected"] == [
+            {"line": 1_201, "code": 4310, "detail": answer["rejected"][0]["detail"], "pointer": "/receiver"}
         ]
         assert (await dispatch.api("GET", "/v1/groups/news"))[1]["receivers"] == 0
         await dispatch.api("PUT", "/v1/groups/news/version", {"version": 1})
@@ -88,8 +93,8 @@ async def test_who_subscribes_after_the_accept_is_not_reached(dispatch: Running)
         await dispatch.api("DELETE", "/v1/groups/news/subscriptions/ann")
         await dispatch.api("PUT", "/v1/notifications/n2", note)
         await wait_for(dispatch, "n2")
-        _, told = await dispatch.api("GET", "/v1/notifications/n2/deliveries")
-        assert [row["receiver"] for row in told["deliveries"]] == ["bob"]
+        _, answer = await dispatch.api("GET", "/v1/notifications/n2/deliveries")
+        assert [row["receiver"] for row in answer["deliveries"]] == ["bob"]
         assert (await dispatch.api("PUT", "/v1/groups/news/subscriptions/nobody"))[1]["code"] == 4310
         assert (await dispatch.api("DELETE", "/v1/groups/news"))[0] == 204
         assert (await dispatch.api("GET", "/v1/groups/news"))[1]["code"] == 4317

@@ -18,9 +18,9 @@ HI = {"to": {"receiver": "user:42"}, "content": {"title": "hi", "data": {"n": 1}
 async def wait_for(both: Running, name: str, state: str = "settled") -> Any:
     """The notification once it is in `state`."""
     async with asyncio.timeout(DEADLINE_S):
-        while (told := (await both.api("GET", f"/v1/notifications/{name}"))[1])["state"] != state:
+        while (answer := (await both.api("GET", f"/v1/notifications/{name}"))[1])["state"] != state:
             pass  # each answer is a turn of the loop
-        return told
+        return answer
 
 
 async def test_a_notification_reaches_a_connected_client_and_is_counted(dispatch: Running) -> None:
@@ -31,8 +31,8 @@ async def test_a_notification_reaches_a_connected_client_and_is_counted(dispatch
             items, heads = client.subscribe(SUBJECT), client.subscribe(f"{SUBJECT}/head")
             first = await anext(aiter(heads))
             assert first.json() == {"head": first.json()["head"], "unread": 0, "unseen": 0}
-            status, told = await dispatch.api("PUT", "/v1/notifications/n1", HI)
-            assert (status, told) == (202, {"id": "n1", "state": "accepted"})
+            status, answer = await dispatch.api("PUT", "/v1/notifications/n1", HI)
+            assert (status, answer) == (202, {"id": "n1", "state": "accepted"})
             item = (await anext(aiter(items))).json()
         epoch = first.json()["head"].split(".")[0]
         assert (item["at"], item["id"], item["flags"]) == (f"{epoch}.1", "n1", [])
@@ -44,8 +44,8 @@ async def test_a_notification_reaches_a_connected_client_and_is_counted(dispatch
         )
         assert (status, marked["unread"], marked["unseen"]) == (200, 0, 0)
         assert (await wait_for(dispatch, "n1"))["counts"] == {"inbox": {"delivered": 1}}
-        _, told = await dispatch.api("GET", "/v1/notifications/n1/deliveries")
-        assert [(row["receiver"], row["channel"], row["state"]) for row in told["deliveries"]] == [
+        _, answer = await dispatch.api("GET", "/v1/notifications/n1/deliveries")
+        assert [(row["receiver"], row["channel"], row["state"]) for row in answer["deliveries"]] == [
             ("user:42", "inbox", "delivered")
         ]
 
@@ -59,11 +59,11 @@ async def test_items_wait_for_a_receiver_that_is_away_and_survive_a_restart(tmp_
                 await wait_for(both, f"n{number}")
         async with running(tmp_path) as both:
             token = await both.make_token("user:42")
-            _, told = await both.api("GET", "/v1/inbox", key=token)
-            assert [item["id"] for item in told["items"]] == ["n0", "n1", "n2"] and told["complete"]
-            _, rest = await both.api("GET", f"/v1/inbox?after={told['items'][0]['at']}", key=token)
+            _, answer = await both.api("GET", "/v1/inbox", key=token)
+            assert [item["id"] for item in answer["items"]] == ["n0", "n1", "n2"] and answer["complete"]
+            _, rest = await both.api("GET", f"/v1/inbox?after={answer['items'][0]['at']}", key=token)
             assert [item["id"] for item in rest["items"]] == ["n1", "n2"]
-            _, page = await both.api("GET", f"/v1/inbox?before={told['items'][2]['at']}&limit=1", key=token)
+            _, page = await both.api("GET", f"/v1/inbox?before={answer['items'][2]['at']}&limit=1", key=token)
             assert [item["id"] for item in page["items"]] == ["n1"] and not page["complete"]
 
 
@@ -74,8 +74,8 @@ async def test_a_long_poll_is_answered_when_something_comes(dispatch: Running) -
         _, start = await dispatch.api("GET", "/v1/inbox", key=token)
         poll = asyncio.create_task(dispatch.api("GET", f"/v1/inbox?after={start['head']}&wait=30", key=token))
         assert (await dispatch.api("POST", "/v1/notifications", HI))[0] == 202
-        status, told = await poll
-        assert (status, len(told["items"])) == (200, 1)
+        status, answer = await poll
+        assert (status, len(answer["items"])) == (200, 1)
 
 
 async def test_the_same_id_is_one_notification_and_another_body_is_refused(dispatch: Running) -> None:
@@ -85,11 +85,11 @@ async def test_the_same_id_is_one_notification_and_another_body_is_refused(dispa
         both = await asyncio.gather(
             *(dispatch.api("POST", "/v1/notifications", body, **{"Idempotency-Key": "k"}) for body in (HI, again))
         )
-        ids = {told["id"] for _, told in both}
-        assert len(ids) == 1 and sorted(told.get("repeat", False) for _, told in both) == [False, True]
+        ids = {answer["id"] for _, answer in both}
+        assert len(ids) == 1 and sorted(answer.get("repeat", False) for _, answer in both) == [False, True]
         other = {**HI, "content": {"title": "other"}}
-        status, told = await dispatch.api("POST", "/v1/notifications", other, **{"Idempotency-Key": "k"})
-        assert (status, told["code"], told["accepted"]) == (409, 4307, False)
+        status, answer = await dispatch.api("POST", "/v1/notifications", other, **{"Idempotency-Key": "k"})
+        assert (status, answer["code"], answer["accepted"]) == (409, 4307, False)
         await wait_for(dispatch, ids.pop())
         token = await dispatch.make_token("user:42")
         assert (await dispatch.api("GET", "/v1/inbox/counts", key=token))[1]["unread"] == 1

@@ -35,9 +35,9 @@ async def put_group(both: Running) -> None:
 
 
 async def wait_until(both: Running, state: str) -> dict[str, Any]:
-    while (told := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != state:
+    while (answer := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != state:
         pass
-    return dict(told)
+    return dict(answer)
 
 
 async def wait_until_quiet(both: Running) -> dict[str, Any]:
@@ -59,22 +59,22 @@ async def test_a_broken_body_pauses_its_job_until_it_is_corrected(tmp_path: Path
         for number in range(COUNT):
             await put_form(both, url, number, BROKEN)
         assert (await both.api("PUT", "/v1/notifications/n1", NEWS))[0] == 202
-        told = await wait_until(both, "paused")
-        assert told["paused"] == ["webhook"]
+        answer = await wait_until(both, "paused")
+        assert answer["paused"] == ["webhook"]
         counts = await wait_until_quiet(both)
         assert 51 <= counts["failed"] < 51 + 8 and set(counts) <= {"failed", "deferred"} and not taken
         _, listed = await both.api("GET", "/v1/notifications?state=paused")
         assert [one["id"] for one in listed["notifications"]] == ["n1"]
-        _, told = await both.api("GET", "/v1/events?types=notification.paused")
-        assert [(one["notification"], one["channel"]) for one in told["events"]] == [("n1", "webhook")]
+        _, answer = await both.api("GET", "/v1/events?types=notification.paused")
+        assert [(one["notification"], one["channel"]) for one in answer["events"]] == [("n1", "webhook")]
         for number in range(COUNT):
             await put_form(both, url, number, GOOD)
-        status, told = await both.api("POST", "/v1/notifications/n1/resume")
-        assert (status, told["resumed"], told["released"]) == (200, ["webhook"], counts.get("deferred", 0))
-        told = await wait_until(both, "settled")
-        assert told["counts"]["webhook"] == {"failed": counts["failed"], "sent": COUNT - counts["failed"]}
-        _, told = await both.api("POST", "/v1/dead-letters/replay", {"notification": "n1", "reason": "content"})
-        assert told["replayed"] == counts["failed"]
+        status, answer = await both.api("POST", "/v1/notifications/n1/resume")
+        assert (status, answer["resumed"], answer["released"]) == (200, ["webhook"], counts.get("deferred", 0))
+        answer = await wait_until(both, "settled")
+        assert answer["counts"]["webhook"] == {"failed": counts["failed"], "sent": COUNT - counts["failed"]}
+        _, answer = await both.api("POST", "/v1/dead-letters/replay", {"notification": "n1", "reason": "content"})
+        assert answer["replayed"] == counts["failed"]
         assert (await wait_until(both, "settled"))["counts"]["webhook"] == {"sent": COUNT}
         assert taken == {f"r{number}": 1 for number in range(COUNT)}
         assert (await both.api("POST", "/v1/notifications/n1/resume"))[1]["resumed"] == []
@@ -99,8 +99,8 @@ async def test_a_job_pauses_again_where_nothing_was_corrected_and_a_paused_one_i
         while (await wait_until(both, "paused"))["counts"]["webhook"]["failed"] < before + 51:
             pass
         assert (await both.api("POST", "/v1/notifications/n1/cancel"))[0] == 200
-        told = await wait_until(both, "cancelled")
-        assert "paused" not in told and not told["counts"]["webhook"].get("deferred")
+        answer = await wait_until(both, "cancelled")
+        assert "paused" not in answer and not answer["counts"]["webhook"].get("deferred")
 
 
 async def test_bodies_of_a_few_receivers_that_do_not_render_fail_only_their_deliveries(

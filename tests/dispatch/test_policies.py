@@ -30,8 +30,8 @@ def at(text: str) -> int:
 
 
 async def list_rows(both: Running, name: str) -> dict[tuple[str, str], tuple[str, str]]:
-    _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries")
-    return {(row["receiver"], row["channel"]): (row["state"], row["reason"]) for row in told["deliveries"]}
+    _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries")
+    return {(row["receiver"], row["channel"]): (row["state"], row["reason"]) for row in answer["deliveries"]}
 
 
 async def wait_for_row(both: Running, name: str, row: tuple[str, str], state: str) -> str:
@@ -105,8 +105,8 @@ async def test_a_time_is_waited_for_also_through_a_restart_and_a_wrong_one_is_re
         async with running(tmp_path, FAST) as both:
             await both.api("PUT", "/v1/receivers/ann", {})
             assert (await both.api("PUT", "/v1/notifications/n1", {**ANN, "send_at": soon.isoformat()}))[0] == 202
-            _, told = await both.api("GET", "/v1/notifications/n1")
-            assert (told["state"], told["counts"]) == ("accepted", {})
+            _, answer = await both.api("GET", "/v1/notifications/n1")
+            assert (answer["state"], answer["counts"]) == ("accepted", {})
             for wrong, code in (
                 ("2020-01-01T00:00:00Z", 4322),
                 ("9999-01-01T00:00:00Z", 4300),
@@ -115,11 +115,11 @@ async def test_a_time_is_waited_for_also_through_a_restart_and_a_wrong_one_is_re
                 ({"local": "2020-01-01T00:00"}, 4322),
             ):
                 for path in ("/v1/notifications", "/v1/notifications/check"):
-                    status, told = await both.api("POST", path, {**ANN, "send_at": wrong})
-                    assert (status, told["code"], told["pointer"]) == (422, code, "/send_at"), path
+                    status, answer = await both.api("POST", path, {**ANN, "send_at": wrong})
+                    assert (status, answer["code"], answer["pointer"]) == (422, code, "/send_at"), path
         async with running(tmp_path, FAST) as both:
-            told = await wait_for(both, "n1")
-            assert told["counts"] == {"inbox": {"sent": 1}} and datetime.now(UTC) >= soon
+            answer = await wait_for(both, "n1")
+            assert answer["counts"] == {"inbox": {"sent": 1}} and datetime.now(UTC) >= soon
             assert (await both.api("PUT", "/v1/notifications/n1", {**ANN, "send_at": soon.isoformat()}))[1]["repeat"]
 
 
@@ -133,14 +133,14 @@ async def test_a_local_time_that_has_passed_is_still_a_repeat(
         assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == 202
         wall_clock.move(2 * 86_400)
         assert (await both.api("PUT", "/v1/notifications/n1", note))[1]["repeat"]
-        _, told = await both.api("POST", "/v1/notifications/batch", [{**note, "id": "n1"}, {**note, "id": "n2"}])
-        assert told["results"][0]["repeat"] and told["results"][1]["code"] == 4322
+        _, answer = await both.api("POST", "/v1/notifications/batch", [{**note, "id": "n1"}, {**note, "id": "n2"}])
+        assert answer["results"][0]["repeat"] and answer["results"][1]["code"] == 4322
 
 
 async def test_a_local_time_comes_in_each_zone_at_its_own_moment(tmp_path: Path, runtime: Path) -> None:
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
-        status, told = await both.api("PUT", "/v1/receivers/bob", {"zone": "Mars/Olympus"})
-        assert (status, told["pointer"]) == (422, "/zone")
+        status, answer = await both.api("PUT", "/v1/receivers/bob", {"zone": "Mars/Olympus"})
+        assert (status, answer["pointer"]) == (422, "/zone")
         await both.api("PUT", "/v1/receivers/east", {"zone": "Pacific/Kiritimati"})
         await both.api("PUT", "/v1/receivers/west", {"zone": "Pacific/Pago_Pago"})
         local = datetime.now(UTC).replace(tzinfo=None, microsecond=0).isoformat()  # 14 h ago there, in 11 h here
@@ -160,16 +160,16 @@ async def test_preferences_suppressions_and_required_categories(tmp_path: Path, 
         assert (await both.api("GET", "/v1/receivers/ann/preferences"))[1]["categories"] == wishes["categories"]
         assert (await both.api("PUT", "/v1/categories/bill", {"required": True, "expires_s": 60}))[0] == 201
         news, bill = {**ANN, "category": "news"}, {**ANN, "category": "bill"}
-        _, told = await both.api("POST", "/v1/notifications/check", news)
-        assert told["channels"]["inbox"] == {"suppressed: preference": 1}
+        _, answer = await both.api("POST", "/v1/notifications/check", news)
+        assert answer["channels"]["inbox"] == {"suppressed: preference": 1}
         await both.api("PUT", "/v1/notifications/n1", news)
         assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"suppressed": 1}, "webhook": {"suppressed": 1}}
         everything = {"categories": {"*": {"*": False}}}
         await both.api("PUT", "/v1/receivers/ann/preferences", everything)
         await both.api("PUT", "/v1/notifications/n2", bill)
-        told = await wait_for(both, "n2")
-        assert told["counts"] == {"inbox": {"sent": 1}, "webhook": {"sent": 1}}
-        assert told["expires_ms"] - told["accepted_ms"] == 60_000
+        answer = await wait_for(both, "n2")
+        assert answer["counts"] == {"inbox": {"sent": 1}, "webhook": {"sent": 1}}
+        assert answer["expires_ms"] - answer["accepted_ms"] == 60_000
         await both.api("PUT", "/v1/receivers/ann/preferences", {"categories": {}})
         path = f"/v1/suppressions/webhook/{SANDBOX['value']}"
         assert (await both.api("PUT", path, {"category": "news", "reason": "unsubscribed"}))[0] == 200
@@ -197,9 +197,9 @@ async def test_a_newer_notification_ends_and_replaces_the_older(tmp_path: Path, 
         assert await wait_for_row(both, "n1", ("ann", "webhook"), "collapsed") == "newer"
         await wait_for_row(both, "n2", ("ann", "inbox"), "sent")
         token = await both.make_token("ann")
-        _, told = await both.api("GET", "/v1/inbox", key=token)
-        assert [(item["id"], item["flags"]) for item in told["items"]] == [("n1", ["recalled"]), ("n2", [])]
-        assert told["unread"] == 1
+        _, answer = await both.api("GET", "/v1/inbox", key=token)
+        assert [(item["id"], item["flags"]) for item in answer["items"]] == [("n1", ["recalled"]), ("n2", [])]
+        assert answer["unread"] == 1
 
 
 async def test_one_send_for_each_address_value_where_it_is_asked_for(tmp_path: Path, runtime: Path) -> None:
@@ -220,8 +220,8 @@ async def test_an_address_without_a_receiver_and_a_doubt_that_is_held(tmp_path: 
         assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == 202
         assert (await wait_for(both, "n1"))["counts"] == {"webhook": {"unknown": 1}}
         private = {"to": {"address": {"channel": "webhook", "value": "http://127.0.0.1/"}}, "content": {"title": "x"}}
-        status, told = await both.api("POST", "/v1/notifications", private)
-        assert (status, told["code"], told["pointer"]) == (422, 4313, "/to/address/value")
+        status, answer = await both.api("POST", "/v1/notifications", private)
+        assert (status, answer["code"], answer["pointer"]) == (422, 4313, "/to/address/value")
 
 
 async def test_a_policy_moves_on_when_a_step_fails_or_nobody_looks(tmp_path: Path, runtime: Path) -> None:
@@ -249,8 +249,8 @@ async def test_a_policy_moves_on_when_a_step_fails_or_nobody_looks(tmp_path: Pat
         token = await both.make_token("ann")
         head = (await both.api("GET", "/v1/inbox/counts", key=token))[1]["head"]
         await both.api("POST", "/v1/inbox/marks", {"mark": "seen", "up_to": head}, key=token)
-        told = await wait_for(both, "n3")
-        assert told["counts"] == {"inbox": {"delivered": 1}}, "what was seen does not go further"
+        answer = await wait_for(both, "n3")
+        assert answer["counts"] == {"inbox": {"delivered": 1}}, "what was seen does not go further"
 
 
 async def test_a_recall_withdraws_items_and_stops_what_waits(tmp_path: Path, runtime: Path) -> None:
@@ -258,10 +258,12 @@ async def test_a_recall_withdraws_items_and_stops_what_waits(tmp_path: Path, run
         await both.api("PUT", "/v1/receivers/ann", {})
         await both.api("PUT", "/v1/notifications/n1", ANN)
         await wait_for(both, "n1")
-        status, told = await both.api("POST", "/v1/notifications/n1/recall")
-        assert (status, told["state"], told["recalled"]) == (200, "cancelled", 1)
-        _, told = await both.api("GET", "/v1/inbox", key=await both.make_token("ann"))
-        assert [item["flags"] for item in told["items"]] == [["recalled"]] and told["unread"] == told["unseen"] == 0
+        status, answer = await both.api("POST", "/v1/notifications/n1/recall")
+        assert (status, answer["state"], answer["recalled"]) == (200, "cancelled", 1)
+        _, answer = await both.api("GET", "/v1/inbox", key=await both.make_token("ann"))
+        assert [item["flags"] for item in answer["items"]] == [["recalled"]] and answer["unread"] == answer[
+            "unseen"
+        ] == 0
         assert (await both.api("POST", "/v1/notifications/nobody/recall"))[1]["code"] == 4305
 
 
@@ -269,16 +271,16 @@ async def test_a_batch_answers_each_in_order_and_a_cut_line_harms_no_other(tmp_p
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         await both.api("PUT", "/v1/receivers/ann", {})
         items = [{**ANN, "id": "a"}, {**ANN, "to": {"receiver": "nobody"}}, {**ANN, "x": 1}, {**ANN, "id": "a"}]
-        status, told = await both.api("POST", "/v1/notifications/batch", items)
-        results = told["results"]
+        status, answer = await both.api("POST", "/v1/notifications/batch", items)
+        results = answer["results"]
         assert status == 202 and [one.get("code") for one in results] == [None, 4306, 4300, None]
         assert results[0]["id"] == "a" and results[3]["repeat"]
         lines = b'{"to": {"receiver": "ann"}, "content": {"title": "x"}, "id": "b"}\n{"to": {"rece'
-        _, told = await both.api("POST", "/v1/notifications/batch", lines)
-        assert [one.get("code") for one in told["results"]] == [None, 4300]
+        _, answer = await both.api("POST", "/v1/notifications/batch", lines)
+        assert [one.get("code") for one in answer["results"]] == [None, 4300]
         assert (await wait_for(both, "b"))["counts"] == {"inbox": {"sent": 1}}
-        status, told = await both.api("POST", "/v1/notifications/batch", [ANN] * 1_001)
-        assert (status, told["code"]) == (422, 4323)
+        status, answer = await both.api("POST", "/v1/notifications/batch", [ANN] * 1_001)
+        assert (status, answer["code"]) == (422, 4323)
 
 
 async def test_a_test_key_ends_only_what_test_keys_sent(tmp_path: Path, runtime: Path) -> None:
@@ -289,8 +291,8 @@ async def test_a_test_key_ends_only_what_test_keys_sent(tmp_path: Path, runtime:
         assert (await both.api("PUT", "/v1/notifications/trial", ANN, key=made["key"]))[0] == 202
         await wait_for(both, "live")
         for what in ("cancel", "recall", "resume"):
-            status, told = await both.api("POST", f"/v1/notifications/live/{what}", key=made["key"])
-            assert (status, told["code"]) == (403, 4331), what
+            status, answer = await both.api("POST", f"/v1/notifications/live/{what}", key=made["key"])
+            assert (status, answer["code"]) == (403, 4331), what
             assert (await both.api("POST", f"/v1/notifications/trial/{what}", key=made["key"]))[0] == 200
         assert (await both.api("GET", "/v1/notifications/live"))[1]["state"] != "cancelled"
         assert (await both.api("POST", "/v1/notifications/nobody/recall", key=made["key"]))[1]["code"] == 4305

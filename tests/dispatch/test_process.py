@@ -100,9 +100,9 @@ async def test_send_finds_the_dispatch_that_runs_here_and_creates_the_receiver(t
             code, output = await send(tmp_path, "--to", "user:42", "--text", "hi", "--id", "n1")
             assert (code, json.loads(output)) == (0, {"id": "n1", "state": "accepted"})
             token = await both.make_token("user:42")
-            while not (told := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
+            while not (answer := (await both.api("GET", "/v1/inbox", key=token))[1])["items"]:
                 pass
-            assert told["items"][0]["content"] == {"body": "hi"}
+            assert answer["items"][0]["content"] == {"body": "hi"}
             code, output = await send(tmp_path, "--to", "user:42", "--text", "other", "--id", "n1")
             assert code == 1 and "4307" in output
             assert (await send(tmp_path, "--to", "user:42"))[0] == 2
@@ -147,9 +147,9 @@ async def test_a_send_to_a_group_that_is_killed_on_its_way_reaches_everybody(tmp
                 await process.wait()
         assert len(taken) < count, "it was killed on its way"
         async with served(tmp_path, more=more) as (_, both):
-            while (told := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != "settled":
+            while (answer := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != "settled":
                 pass
-    assert told["counts"] == {"inbox": {"sent": count}, "webhook": {"sent": count}}
+    assert answer["counts"] == {"inbox": {"sent": count}, "webhook": {"sent": count}}
     assert len(taken) == count and max(unflagged.values()) == 1
 
 

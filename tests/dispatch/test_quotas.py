@@ -63,8 +63,8 @@ async def test_a_write_beyond_a_quota_is_refused_and_harms_no_other_tenant(dispa
     async with asyncio.timeout(DEADLINE_S):
         key = await put_quotas(dispatch, receivers=1, stored_bytes=100, deliveries_per_day=2)
         assert (await dispatch.api("PUT", "/v1/receivers/ann", {}, key=key))[0] == 201
-        status, told = await dispatch.api("PUT", "/v1/receivers/bob", {}, key=key)
-        assert (status, told["code"], told["accepted"]) == (429, 4330, False)
+        status, answer = await dispatch.api("PUT", "/v1/receivers/bob", {}, key=key)
+        assert (status, answer["code"], answer["accepted"]) == (429, 4330, False)
         assert (await dispatch.api("GET", "/v1/receivers/bob", key=key))[0] == 404
         await dispatch.api("DELETE", "/v1/receivers/ann", key=key)
         assert (await dispatch.api("PUT", "/v1/notifications/n1", HI, key=key))[0] == 202, "room again"
@@ -75,12 +75,14 @@ async def test_a_write_beyond_a_quota_is_refused_and_harms_no_other_tenant(dispa
         assert (await dispatch.api("GET", "/v1/receivers/cid", key=key))[0] == 404, "what was refused changed nothing"
         await dispatch.api("PUT", "/v1/notifications/n2", HI, key=key)
         for name in ("n1", "n2"):  # also on channels of which nobody has an address, although the day is used up
-            while (told := (await dispatch.api("GET", f"/v1/notifications/{name}", key=key))[1])["state"] != "settled":
+            while (answer := (await dispatch.api("GET", f"/v1/notifications/{name}", key=key))[1])[
+                "state"
+            ] != "settled":
                 pass
-            assert told["counts"] == {"inbox": {"sent": 1}}
+            assert answer["counts"] == {"inbox": {"sent": 1}}
         assert (await dispatch.api("PUT", "/v1/notifications/n3", HI, key=key))[1]["code"] == 4330
-        _, told = await dispatch.api("GET", "/v1/tenants/shop", key=key)
-        assert told["usage"] == {"receivers": 1, "stored_bytes": 44, "deliveries_today": 2}
+        _, answer = await dispatch.api("GET", "/v1/tenants/shop", key=key)
+        assert answer["usage"] == {"receivers": 1, "stored_bytes": 44, "deliveries_today": 2}
         assert (await dispatch.api("PUT", "/v1/notifications/n1", HI))[0] == 202
         assert (await dispatch.api("PUT", "/v1/tenants/shop", {"quotas": {}}, key=key))[1]["code"] == 4304
 
@@ -89,8 +91,10 @@ async def test_a_million_accepts_of_one_tenant_meet_its_rate(dispatch: Running) 
     async with asyncio.timeout(DEADLINE_S):
         key = await put_quotas(dispatch, accepts_per_s=5)
         answers = await asyncio.gather(*(dispatch.api("POST", "/v1/notifications", HI, key=key) for _ in range(60)))
-        refused = [told for status, told in answers if status == 429]
-        assert refused and {told["code"] for told in refused} == {4330} and all(told["retry"] for told in refused)
+        refused = [answer for status, answer in answers if status == 429]
+        assert (
+            refused and {answer["code"] for answer in refused} == {4330} and all(answer["retry"] for answer in refused)
+        )
         assert (await dispatch.api("POST", "/v1/notifications", HI))[0] == 202, "another tenant is not slower"
 
 
@@ -155,8 +159,8 @@ def test_one_new_receiver_too_many_harms_no_other_item_of_a_batch() -> None:
     database = open_store(receivers=1)
     drafts = [Draft("t", name, b"f", b"{}", (name,), ((name, b"{}"),), True, 10**13) for name in ("a", "b")]
     drafts.append(Draft("t", "c", b"f", b"{}", ("a",), (), True, 10**13))
-    told = accepts.accept_all(database, drafts, NOW_MS)
-    assert [bool(one.quota) for one in told] == [False, True, False]
+    answer = accepts.accept_all(database, drafts, NOW_MS)
+    assert [bool(one.quota) for one in answer] == [False, True, False]
     assert database.execute("SELECT id FROM notification ORDER BY id").fetchall() == [("a",), ("c",)]
 
 
@@ -290,10 +294,10 @@ async def test_an_import_beyond_the_quota_says_where_to_continue(
     async with asyncio.timeout(DEADLINE_S):
         key = await put_quotas(dispatch, receivers=3)
         body = "\n".join(json.dumps({"id": name}) for name in ("ann", "bob", "cid", "dan", "eve")).encode()
-        status, told = await dispatch.api("POST", "/v1/receivers/import", body, key=key)
-        assert (status, told["code"]) == (429, 4330) and told["detail"].endswith("continue with after_line=2")
+        status, answer = await dispatch.api("POST", "/v1/receivers/import", body, key=key)
+        assert (status, answer["code"]) == (429, 4330) and answer["detail"].endswith("continue with after_line=2")
         assert (await dispatch.api("GET", "/v1/receivers/bob", key=key))[0] == 200
         await dispatch.api("PUT", "/v1/tenants/shop", {"quotas": {}})
-        status, told = await dispatch.api("POST", "/v1/receivers/import?after_line=2", body, key=key)
-        assert (status, told["lines"], told["rejected_count"]) == (200, 5, 0)
+        status, answer = await dispatch.api("POST", "/v1/receivers/import?after_line=2", body, key=key)
+        assert (status, answer["lines"], answer["rejected_count"]) == (200, 5, 0)
         assert (await dispatch.api("GET", "/v1/tenants/shop"))[1]["usage"]["receivers"] == 5

@@ -26,16 +26,16 @@ WELCOME = {"locales": {"default": {"title": "Hi {{ name }}"}, "es": {"title": "H
 
 async def test_each_receiver_gets_the_locale_and_the_version_that_was_named(tmp_path: Path, runtime: Path) -> None:
     async with running(tmp_path, LOOPBACK) as both, asyncio.timeout(DEADLINE_S):
-        status, told = await both.api("PUT", "/v1/templates/welcome", WELCOME)
-        assert (status, told) == (200, {"id": "welcome", "version": 1, "variables": ["name"]})
+        status, answer = await both.api("PUT", "/v1/templates/welcome", WELCOME)
+        assert (status, answer) == (200, {"id": "welcome", "version": 1, "variables": ["name"]})
         assert (await both.api("PUT", "/v1/templates/welcome", WELCOME))[1]["version"] == 1, (
             "the same is no new version"
         )
         other = {"locales": {"default": {"title": "Bye"}}}
         assert (await both.api("PUT", "/v1/templates/welcome", other))[1]["version"] == 2
         preview = {"data": {"name": "Ann"}, "locale": "es-MX", "version": 1}
-        _, told = await both.api("POST", "/v1/templates/welcome/preview", preview)
-        assert (told["locale"], told["content"]["title"]) == ("es", "Hola Ann")
+        _, answer = await both.api("POST", "/v1/templates/welcome/preview", preview)
+        assert (answer["locale"], answer["content"]["title"]) == ("es", "Hola Ann")
         await both.api("PUT", "/v1/receivers/ann", {"locale": "es-MX"})
         await both.api("PUT", "/v1/receivers/bob", {"locale": "de"})
         note = {"to": {"receivers": ["ann", "bob"]}, "content": {"template": "welcome", "version": 1}}
@@ -45,18 +45,18 @@ async def test_each_receiver_gets_the_locale_and_the_version_that_was_named(tmp_
             ({**note, "content": {"template": "welcome", "version": 9}}, 4326),
             ({**note, "content": {"template": "welcome", "title": "x"}}, 4300),
         ):
-            status, told = await both.api("POST", "/v1/notifications", wrong)
-            assert (status, told["code"]) == (422, code)
+            status, answer = await both.api("POST", "/v1/notifications", wrong)
+            assert (status, answer["code"]) == (422, code)
         note["content"]["data"] = {"name": "Ann"}
         await both.api("PUT", "/v1/notifications/n1", note)
         await wait_for(both, "n1")
         await both.api("DELETE", "/v1/templates/welcome")
         assert (await both.api("PUT", "/v1/notifications/n1", note))[1]["repeat"], "it was accepted with the template"
-        status, told = await both.api("PUT", "/v1/notifications/n1", {**note, "priority": "high"})
-        assert (status, told["code"]) == (422, 4326)
+        status, answer = await both.api("PUT", "/v1/notifications/n1", {**note, "priority": "high"})
+        assert (status, answer["code"]) == (422, 4326)
         for name, title in (("ann", "Hola Ann"), ("bob", "Hi Ann")):
-            _, told = await both.api("GET", "/v1/inbox", key=await both.make_token(name))
-            assert told["items"][0]["content"] == {"title": title, "data": {"name": "Ann"}}
+            _, answer = await both.api("GET", "/v1/inbox", key=await both.make_token(name))
+            assert answer["items"][0]["content"] == {"title": title, "data": {"name": "Ann"}}
         assert (await both.api("GET", "/v1/templates/welcome"))[1]["code"] == 4325
 
 
@@ -124,8 +124,8 @@ async def test_a_form_that_cannot_be_is_refused_and_one_that_does_not_render_fai
             ({"body": "{% if %}"}, 4329),
             ({"body": "{{ secret }}"}, 4327),
         ):
-            _, told = await both.api("PUT", "/v1/receivers/ann/addresses/hook", {**hook, "format": form})
-            assert told["code"] == code and told.get("pointer", "/format").startswith("/format"), told
+            _, answer = await both.api("PUT", "/v1/receivers/ann/addresses/hook", {**hook, "format": form})
+            assert answer["code"] == code and answer.get("pointer", "/format").startswith("/format"), answer
         form = {"body": '{"x": {{ content.data.missing }}}'}
         assert (await both.api("PUT", "/v1/receivers/ann/addresses/hook", {**hook, "format": form}))[0] == 200
         await both.api("PUT", "/v1/notifications/n1", {"to": {"receiver": "ann"}, "content": {"title": "x"}})
@@ -177,19 +177,19 @@ async def test_an_event_has_a_signature_that_the_public_key_verifies(tmp_path: P
     ],
 )
 async def test_a_variable_with_a_default_may_be_missing(dispatch: Running, text: str, needed: list[str]) -> None:
-    status, told = await dispatch.api("PUT", "/v1/templates/t", {"locales": {"default": {"title": text}}})
-    assert (status, told["variables"]) == (200, needed)
-    status, told = await dispatch.api("POST", "/v1/templates/t/preview", {"data": {}})
+    status, answer = await dispatch.api("PUT", "/v1/templates/t", {"locales": {"default": {"title": text}}})
+    assert (status, answer["variables"]) == (200, needed)
+    status, answer = await dispatch.api("POST", "/v1/templates/t/preview", {"data": {}})
     if needed:
-        assert (status, told["code"]) == (422, 4328)
+        assert (status, answer["code"]) == (422, 4328)
     else:
-        assert told["content"]["title"] == "you"
+        assert answer["content"]["title"] == "you"
 
 
 async def test_a_filter_that_does_not_exist_is_refused_when_the_template_is_stored(dispatch: Running) -> None:
     template = {"locales": {"default": {"title": "{{ name | uppercase }}"}}}
-    status, told = await dispatch.api("PUT", "/v1/templates/t", template)
-    assert (status, told["code"], told["pointer"]) == (422, 4327, "/locales/default/title")
+    status, answer = await dispatch.api("PUT", "/v1/templates/t", template)
+    assert (status, answer["code"], answer["pointer"]) == (422, 4327, "/locales/default/title")
 
 
 async def test_previews_and_dry_runs_have_a_rate_of_each_tenant(tmp_path: Path, runtime: Path) -> None:

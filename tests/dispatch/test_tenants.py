@@ -19,9 +19,9 @@ HI = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "hi"}}
 
 async def make_key(both: Running, tenant: str, *scopes: str) -> str:
     await both.api("PUT", f"/v1/tenants/{tenant}")
-    status, told = await both.api("POST", "/v1/keys", {"tenant": tenant, "scopes": list(scopes)})
-    assert status == 201, told
-    return str(told["key"])
+    status, answer = await both.api("POST", "/v1/keys", {"tenant": tenant, "scopes": list(scopes)})
+    assert status == 201, answer
+    return str(answer["key"])
 
 
 async def test_a_tenant_sees_nothing_of_another(dispatch: Running) -> None:
@@ -50,8 +50,8 @@ async def test_scopes_hold_and_a_deleted_key_is_refused_at_once(dispatch: Runnin
             assert (await dispatch.api("POST", "/v1/keys", {"scopes": [scope]}, key=admin))[1]["code"] == 4300
         assert (await dispatch.api("PUT", "/v1/tenants/evil", key=admin))[1]["code"] == 4304
         assert (await dispatch.api("POST", "/v1/keys", {"scopes": ["send"], "tenant": "none"}))[1]["code"] == 4318
-        _, told = await dispatch.api("GET", "/v1/keys", key=admin)
-        [name] = [key["id"] for key in told["keys"] if key["scopes"] == ["send"]]
+        _, answer = await dispatch.api("GET", "/v1/keys", key=admin)
+        [name] = [key["id"] for key in answer["keys"] if key["scopes"] == ["send"]]
         assert (await dispatch.api("DELETE", f"/v1/keys/{name}", key=admin))[0] == 204
         assert (await dispatch.api("DELETE", f"/v1/keys/{name}", key=admin))[1]["code"] == 4319
         assert (await dispatch.api("PUT", "/v1/notifications/n2", HI, key=send))[1]["code"] == 4303
@@ -79,16 +79,16 @@ async def test_a_hostile_request_gets_a_code(
     dispatch: Running, method: str, path: str, body: object, code: int
 ) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        _, told = await dispatch.api(method, path, body)
-        assert (told["code"], told["accepted"]) == (code, False)
+        _, answer = await dispatch.api(method, path, body)
+        assert (answer["code"], answer["accepted"]) == (code, False)
         assert (await dispatch.api("GET", "/health/ready"))[0] == 200
 
 
 async def test_ten_wrong_keys_bar_the_address(dispatch: Running) -> None:
     codes = [(await dispatch.api("GET", "/v1/keys", key="gwk_wrong"))[1]["code"] for _ in range(11)]
     assert codes == [4303] * 10 + [4314]
-    status, told = await dispatch.api("GET", "/v1/keys")
-    assert (status, told["code"], told["retry"]) == (429, 4314, True)
+    status, body = await dispatch.api("GET", "/v1/keys")
+    assert (status, body["code"], body["retry"]) == (429, 4314, True)
     async with dispatch.http.get(f"{dispatch.url}/v1/keys", headers={"Authorization": "Bearer x"}) as answer:
         assert answer.headers["Retry-After"] == "60", "wrong keys are counted by the minute"
 
@@ -100,8 +100,8 @@ async def test_another_receivers_token_opens_no_other_inbox(dispatch: Running) -
         await dispatch.api("PUT", "/v1/notifications/n1", HI)
         token = await dispatch.make_token("bob")
         assert (await dispatch.api("GET", "/v1/inbox", key=token))[1]["items"] == []
-        _, told = await dispatch.api("POST", "/v1/inbox/marks", {"mark": "read", "up_to": "1.999"}, key=token)
-        assert told["items"] == []
+        _, answer = await dispatch.api("POST", "/v1/inbox/marks", {"mark": "read", "up_to": "1.999"}, key=token)
+        assert answer["items"] == []
 
 
 async def test_wrong_keys_behind_a_trusted_proxy_bar_only_the_client_that_shows_them(
@@ -191,9 +191,9 @@ async def test_a_deletion_that_was_interrupted_is_finished(
     monkeypatch.undo()
     async with asyncio.timeout(DEADLINE_S), running(tmp_path, settings) as both:
         await wait_until_gone(both, tmp_path)
-        found, told = await both.api("GET", "/v1/tenants/shop")
+        found, answer = await both.api("GET", "/v1/tenants/shop")
         assert found == (200 if ends_by == "creation" else 404)
-        assert ends_by != "creation" or told["usage"]["receivers"] == 0
+        assert ends_by != "creation" or answer["usage"]["receivers"] == 0
 
 
 async def wait_until_gone(both: Running, folder: Path) -> None:
@@ -213,7 +213,7 @@ async def test_a_tenant_of_a_deleted_ones_name_has_none_of_its_providers(tmp_pat
         assert (await both.api("DELETE", "/v1/tenants/shop"))[0] == 204
         again = await make_key(both, "shop", "admin")
         assert (await both.api("PUT", "/v1/notifications/n1", forged, key=again))[1]["code"] == 4340
-        _, told = await both.api("GET", "/v1/providers")
-        assert [(one["id"], one["tenants"], one["weight"]) for one in told["providers"]] == [("shared", ["bank"], 7)]
+        _, answer = await both.api("GET", "/v1/providers")
+        assert [(one["id"], one["tenants"], one["weight"]) for one in answer["providers"]] == [("shared", ["bank"], 7)]
     async with asyncio.timeout(DEADLINE_S), running(tmp_path) as both:
         assert (await both.api("PUT", "/v1/notifications/n1", forged, key=again))[1]["code"] == 4340

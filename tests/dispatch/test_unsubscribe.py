@@ -65,8 +65,8 @@ async def test_get_changes_nothing_and_post_ends_the_category_only(tmp_path: Pat
         assert (await both.api("GET", path))[0] == 404, "a scanner that follows the link changes nothing"
         async with both.http.post(f"{both.url}/u/{token}", data="List-Unsubscribe=One-Click") as answer:
             assert answer.status == 200
-        _, told = await both.api("GET", path)
-        assert [(one["category"], one["reason"]) for one in told["suppressions"]] == [("news", "unsubscribed")]
+        _, listed = await both.api("GET", path)
+        assert [(one["category"], one["reason"]) for one in listed["suppressions"]] == [("news", "unsubscribed")]
         assert (await both.api("POST", "/u/forged.token"))[1]["code"] == 4332
 
 
@@ -80,12 +80,12 @@ async def test_a_link_works_when_its_receiver_was_deleted(tmp_path: Path, runtim
         await wait_for_state(both, "sent")
         link = re.search(rb"List-Unsubscribe: <http://n\.example(/u/[^>]+)>", server.taken[0])
         assert link is not None
-        _, told = await both.api("GET", "/v1/notifications/n1/deliveries")
-        assert (await both.api("DELETE", f"/v1/receivers/{told['deliveries'][0]['receiver']}"))[0] == 204
+        _, listed = await both.api("GET", "/v1/notifications/n1/deliveries")
+        assert (await both.api("DELETE", f"/v1/receivers/{listed['deliveries'][0]['receiver']}"))[0] == 204
         async with both.http.post(both.url + link[1].decode(), data="List-Unsubscribe=One-Click") as answer:
             assert answer.status == 200
-        _, told = await both.api("GET", "/v1/suppressions/email/bob@mail.example")
-        assert [(one["category"], one["reason"]) for one in told["suppressions"]] == [("news", "unsubscribed")]
+        _, listed = await both.api("GET", "/v1/suppressions/email/bob@mail.example")
+        assert [(one["category"], one["reason"]) for one in listed["suppressions"]] == [("news", "unsubscribed")]
 
 
 async def test_a_link_of_an_earlier_version_still_works(tmp_path: Path, runtime: Path) -> None:
@@ -97,5 +97,5 @@ async def test_a_link_of_an_earlier_version_still_works(tmp_path: Path, runtime:
         signature = base64.urlsafe_b64encode(signing.sign_bytes(UNSUBSCRIBE + payload)).rstrip(b"=")
         async with both.http.post(f"{both.url}/u/{payload.decode()}.{signature.decode()}") as answer:
             assert answer.status == 200
-        _, told = await both.api("GET", f"/v1/suppressions/webhook/{SANDBOX['value']}")
-        assert [(one["category"], one["reason"]) for one in told["suppressions"]] == [("news", "unsubscribed")]
+        _, listed = await both.api("GET", f"/v1/suppressions/webhook/{SANDBOX['value']}")
+        assert [(one["category"], one["reason"]) for one in listed["suppressions"]] == [("news", "unsubscribed")]

@@ -42,16 +42,16 @@ async def endpoint(handle: Callable[[web.Request], Awaitable[web.StreamResponse]
 async def put_webhook(both: Running, url: str) -> str:
     """Receiver ann with a webhook; its secret."""
     await both.api("PUT", "/v1/receivers/ann", {})
-    status, told = await both.api("PUT", "/v1/receivers/ann/addresses/hook", {"channel": "webhook", "value": url})
-    assert status == 200, told
-    return str(told["secret"])
+    status, answer = await both.api("PUT", "/v1/receivers/ann/addresses/hook", {"channel": "webhook", "value": url})
+    assert status == 200, answer
+    return str(answer["secret"])
 
 
 async def wait_for_state(both: Running, name: str, *states: str) -> dict[str, Any]:
     """The webhook's delivery once it is in one of the states."""
     while True:
-        _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries")
-        for row in told["deliveries"]:
+        _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries")
+        for row in answer["deliveries"]:
             if row["channel"] == "webhook" and row["state"] in states:
                 return dict(row)
 
@@ -78,8 +78,8 @@ async def test_a_webhook_is_a_signed_event_and_is_counted(tmp_path: Path, runtim
         assert headers["webhook-id"] == event["id"]
         row = await wait_for_state(both, "n1", "sent")
         assert (row["attempt"], row["possible_duplicate"], row["ref"]) == (1, False, "HTTP 204")
-        _, told = await both.api("GET", "/v1/notifications/n1")
-        assert told["counts"] == {"inbox": {"sent": 1}, "webhook": {"sent": 1}} and told["state"] == "settled"
+        _, answer = await both.api("GET", "/v1/notifications/n1")
+        assert answer["counts"] == {"inbox": {"sent": 1}, "webhook": {"sent": 1}} and answer["state"] == "settled"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ async def test_what_an_answer_means(tmp_path: Path, runtime: Path, status: int, 
         row = await wait_for_state(both, "n1", state)
         assert (row["reason"], row["attempt"]) == (reason, 1)
         if reason == "address":
-            _, told = await both.api("GET", "/v1/receivers/ann")
-            assert told["addresses"][0]["state"] == "invalid"
+            _, answer = await both.api("GET", "/v1/receivers/ann")
+            assert answer["addresses"][0]["state"] == "invalid"
 
 
 async def test_no_answer_is_in_doubt_and_the_next_attempt_says_so(tmp_path: Path, runtime: Path) -> None:
@@ -164,8 +164,8 @@ async def test_a_redirect_is_not_followed(tmp_path: Path, runtime: Path) -> None
 async def test_an_address_that_may_not_be_reached_is_refused_at_registration(dispatch: Running, value: str) -> None:
     await dispatch.api("PUT", "/v1/receivers/ann", {})
     body = {"channel": "webhook", "value": value}
-    status, told = await dispatch.api("PUT", "/v1/receivers/ann/addresses/hook", body)
-    assert (status, told["code"]) == (422, 4313)
+    status, answer = await dispatch.api("PUT", "/v1/receivers/ann/addresses/hook", body)
+    assert (status, answer["code"]) == (422, 4313)
 
 
 @pytest.mark.parametrize("host", ["localhost"])
@@ -221,8 +221,8 @@ async def test_a_dead_letter_is_listed_and_sent_again_on_replay(tmp_path: Path, 
         await put_webhook(both, url)
         await both.api("PUT", "/v1/notifications/n1", HI)
         await wait_for_state(both, "n1", "failed")
-        _, told = await both.api("GET", "/v1/dead-letters?reason=content")
-        assert [(one["notification"], one["receiver"], one["ref"]) for one in told["dead_letters"]] == [
+        _, answer = await both.api("GET", "/v1/dead-letters?reason=content")
+        assert [(one["notification"], one["receiver"], one["ref"]) for one in answer["dead_letters"]] == [
             ("n1", "ann", "HTTP 400")
         ]
         assert (await both.api("GET", "/v1/dead-letters?reason=exhausted"))[1]["dead_letters"] == []
@@ -241,10 +241,10 @@ async def test_a_cancelled_notification_is_not_tried_again(tmp_path: Path, runti
         await put_webhook(both, url)
         await both.api("PUT", "/v1/notifications/n1", HI)
         await wait_for_state(both, "n1", "deferred")
-        status, told = await both.api("POST", "/v1/notifications/n1/cancel")
-        assert (status, told) == (200, {"id": "n1", "state": "cancelled", "cancelled": 1})
-        _, told = await both.api("GET", "/v1/notifications/n1")
-        assert told["state"] == "cancelled" and told["counts"]["webhook"] == {"cancelled": 1}
+        status, answer = await both.api("POST", "/v1/notifications/n1/cancel")
+        assert (status, answer) == (200, {"id": "n1", "state": "cancelled", "cancelled": 1})
+        _, answer = await both.api("GET", "/v1/notifications/n1")
+        assert answer["state"] == "cancelled" and answer["counts"]["webhook"] == {"cancelled": 1}
         assert (await both.api("POST", "/v1/notifications/none/cancel"))[1]["code"] == 4305
 
 
@@ -291,17 +291,17 @@ async def test_a_tenant_whose_endpoint_hangs_does_not_hold_another_up(tmp_path: 
         asyncio.timeout(DEADLINE_S),
     ):
         await both.api("PUT", "/v1/tenants/slow")
-        _, told = await both.api("POST", "/v1/keys", {"tenant": "slow", "scopes": ["admin"]})
+        _, answer = await both.api("POST", "/v1/keys", {"tenant": "slow", "scopes": ["admin"]})
         lines = b"\n".join(
             json.dumps(
                 {"id": f"r{number}", "addresses": [{"id": "h", "channel": "webhook", "value": slow_url}]}
             ).encode()
             for number in range(50)
         )
-        await both.api("POST", "/v1/receivers/import", lines, key=told["key"])
+        await both.api("POST", "/v1/receivers/import", lines, key=answer["key"])
         names = [f"r{number}" for number in range(50)]
         many = {"to": {"receivers": names}, "content": {"title": "x"}}
-        assert (await both.api("PUT", "/v1/notifications/n1", many, key=told["key"]))[0] == 202
+        assert (await both.api("PUT", "/v1/notifications/n1", many, key=answer["key"]))[0] == 202
         await put_webhook(both, url)
         await both.api("PUT", "/v1/notifications/n1", HI)
         await quick.wait()

@@ -37,8 +37,8 @@ async def test_receivers_are_imported_in_parts_and_bad_lines_named(
     async with asyncio.timeout(DEADLINE_S):
         done = await run(dispatch, receivers, "import", str(file), folder=tmp_path)
         assert done.exit_code == 1
-        *rows, told = [json.loads(line) for line in done.stdout.splitlines()]
-        assert told == {"lines": 35, "rejected": 2}
+        *rows, answer = [json.loads(line) for line in done.stdout.splitlines()]
+        assert answer == {"lines": 35, "rejected": 2}
         assert [(row["line"], row["code"]) for row in rows] == [(13, 4300), (31, 4300)]
         assert done.stderr.splitlines()[-1] == "35 lines, 2 rejected" and len(done.stderr.splitlines()) == 4
         assert (await dispatch.api("GET", "/v1/receivers/user:34"))[1]["locale"] == "de"
@@ -67,14 +67,14 @@ async def test_a_group_changes_when_all_its_lines_are_there(dispatch: Running, t
     file = tmp_path / "members.ndjson"
     file.write_text('{"receiver": "ann"}\n{"receiver": "nobody"}\n')
     done = await run(dispatch, groups, "import", str(file), "--group", "news", folder=tmp_path)
-    [row, told] = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.exit_code == 1 and row["line"] == 2 and not told["current"]
+    [row, answer] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.exit_code == 1 and row["line"] == 2 and not answer["current"]
     assert (await dispatch.api("GET", "/v1/groups/news"))[1]["version"] == 0
     file.write_text('{"receiver": "bob"}\n')
     done = await run(dispatch, groups, "import", str(file), "--group", "news", folder=tmp_path)
     assert done.exit_code == 0, done.stderr
-    _, told = await dispatch.api("GET", "/v1/groups/news")
-    assert (told["version"], told["receivers"]) == (2, 1), "nothing of an import that failed"
+    _, answer = await dispatch.api("GET", "/v1/groups/news")
+    assert (answer["version"], answer["receivers"]) == (2, 1), "nothing of an import that failed"
     wrong = await run(dispatch, groups, "import", str(file), "--group", "news", "--after-line", "1", folder=tmp_path)
     assert wrong.exit_code == 2 and "--version" in wrong.output
 

@@ -32,8 +32,8 @@ async def test_notifications_are_listed_page_by_page_and_by_state(dispatch: Runn
             ("a", "a", 1),
         ]
         assert shown[0]["counts"] == {"inbox": {"sent": 1}} and rest["after"] == 0
-        status, told = await dispatch.api("GET", "/v1/notifications?state=odd")
-        assert (status, told["code"]) == (422, 4300) and "settled" in told["detail"]
+        status, answer = await dispatch.api("GET", "/v1/notifications?state=odd")
+        assert (status, answer["code"]) == (422, 4300) and "settled" in answer["detail"]
 
 
 async def test_receivers_are_found_by_the_beginning_of_their_name(dispatch: Running) -> None:
@@ -62,10 +62,10 @@ async def test_failures_are_counted_by_channel_and_reason(dispatch: Running) -> 
                 "content": {"title": "x"},
             }
             assert (await dispatch.api("PUT", f"/v1/notifications/n{number}", body))[0] == 202
-        told: dict[str, list[dict[str, object]]] = {"reasons": []}
-        while sum(int(str(row["deliveries"])) for row in told["reasons"]) < 3:
-            _, told = await dispatch.api("GET", "/v1/dead-letters/reasons")
-        assert [(row["channel"], row["state"], row["deliveries"]) for row in told["reasons"]] == [
+        answer: dict[str, list[dict[str, object]]] = {"reasons": []}
+        while sum(int(str(row["deliveries"])) for row in answer["reasons"]) < 3:
+            _, answer = await dispatch.api("GET", "/v1/dead-letters/reasons")
+        assert [(row["channel"], row["state"], row["deliveries"]) for row in answer["reasons"]] == [
             ("webhook", "failed", 3)
         ]
 
@@ -91,9 +91,9 @@ async def test_a_list_costs_no_more_than_its_bounds(dispatch: Running, monkeypat
         monkeypatch.setattr(lists, "CHECKED_MAX", 2)
         names, after, pages = [], 0, 0
         while pages == 0 or after:
-            _, told = await dispatch.api("GET", f"/v1/notifications?state=settled&after={after}")
-            names += [row["id"] for row in told["notifications"]]
-            after, pages = told["after"], pages + 1
+            _, answer = await dispatch.api("GET", f"/v1/notifications?state=settled&after={after}")
+            names += [row["id"] for row in answer["notifications"]]
+            after, pages = answer["after"], pages + 1
         assert names == list("edcba") and pages == 3
 
 

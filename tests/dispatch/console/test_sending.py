@@ -20,8 +20,10 @@ async def put_dead(both: Running) -> None:
     """One refused delivery, and one that is held because it may have arrived."""
     for name, more in (("content", {}), ("doubt", {"if_in_doubt": "hold"})):
         to = {"address": {"channel": "webhook", "value": f"https://{name}.sandbox.invalid/"}}
-        status, told = await both.api("PUT", f"/v1/notifications/{name}", {"to": to, "content": {"title": "x"}, **more})
-        assert status == 202, told
+        status, answer = await both.api(
+            "PUT", f"/v1/notifications/{name}", {"to": to, "content": {"title": "x"}, **more}
+        )
+        assert status == 202, answer
     while len((await both.api("GET", "/v1/dead-letters"))[1]["dead_letters"]) < 2:
         pass  # each answer is a turn of the loop
 
@@ -154,8 +156,8 @@ async def test_all_deliveries_can_be_paged_through(page: Page, runtime_folder: P
         for name in names:
             await both.api("PUT", f"/v1/receivers/{name}", {})
         body = {"to": {"receivers": names}, "content": {"title": "many"}}
-        status, told = await both.api("PUT", "/v1/notifications/many", body)
-        assert status == 202, told
+        status, answer = await both.api("PUT", "/v1/notifications/many", body)
+        assert status == 202, answer
         await open_console(page, both, "notification?id=many")
         lines = page.get_by_role("table", name="Each delivery").locator("tbody tr")
         await page.get_by_role("button", name="Next").dblclick()  # one page: where the next begins is not known yet

@@ -19,13 +19,13 @@ def make_template(**email: Any) -> dict[str, Any]:
 
 async def test_mjml_is_html_with_its_variables_once_it_is_stored(dispatch: Running) -> None:
     template = make_template(mjml=MJML)
-    status, told = await dispatch.api("PUT", "/v1/templates/t", template)
-    assert (status, told) == (200, {"id": "t", "version": 1, "variables": ["name"]})
-    _, told = await dispatch.api("POST", "/v1/templates/t/preview", {"data": {"name": "<Ann>"}})
-    html = told["email"]["html"]
+    status, answer = await dispatch.api("PUT", "/v1/templates/t", template)
+    assert (status, answer) == (200, {"id": "t", "version": 1, "variables": ["name"]})
+    _, answer = await dispatch.api("POST", "/v1/templates/t/preview", {"data": {"name": "<Ann>"}})
+    html = answer["email"]["html"]
     assert "Hi &lt;Ann&gt;" in html and "<table" in html and "mj-text" not in html
-    _, told = await dispatch.api("GET", "/v1/templates/t")
-    assert told["locales"] == template["locales"], "what was stored can be stored again"
+    _, answer = await dispatch.api("GET", "/v1/templates/t")
+    assert answer["locales"] == template["locales"], "what was stored can be stored again"
     assert (await dispatch.api("PUT", "/v1/templates/t", template))[1]["version"] == 1
 
 
@@ -41,7 +41,7 @@ async def test_mjml_is_html_with_its_variables_once_it_is_stored(dispatch: Runni
     ],
 )
 async def test_mjml_that_includes_or_is_not_valid_is_refused(dispatch: Running, email: dict[str, str]) -> None:
-    status, told = await dispatch.api("PUT", "/v1/templates/t", make_template(**email))
-    assert (status, told["code"]) == (422, 4327), told
-    assert told["pointer"].startswith("/locales/default/email/")
+    status, answer = await dispatch.api("PUT", "/v1/templates/t", make_template(**email))
+    assert (status, answer["code"]) == (422, 4327), answer
+    assert answer["pointer"].startswith("/locales/default/email/")
     assert (await dispatch.api("GET", "/v1/templates/t"))[0] == 404

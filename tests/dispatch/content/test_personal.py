@@ -46,8 +46,8 @@ async def put_people(both: Running) -> None:
 
 
 async def read_titles(both: Running, name: str) -> list[str]:
-    _, told = await both.api("GET", "/v1/inbox", key=await both.make_token(name))
-    return [item["content"].get("title") for item in told["items"]]
+    _, answer = await both.api("GET", "/v1/inbox", key=await both.make_token(name))
+    return [item["content"].get("title") for item in answer["items"]]
 
 
 def find_in_files(folder: Path, text: bytes) -> list[Path]:
@@ -59,15 +59,15 @@ async def test_each_inbox_has_content_of_its_own_and_one_without_fails_until_it_
 ) -> None:
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         await put_people(both)
-        status, told = await both.api("PUT", "/v1/notifications/n1", {**NOTE, "content": {"template": "hi"}})
-        assert (status, told["code"]) == (422, 4328), "data lacks the offer"
+        status, answer = await both.api("PUT", "/v1/notifications/n1", {**NOTE, "content": {"template": "hi"}})
+        assert (status, answer["code"]) == (422, 4328), "data lacks the offer"
         await both.api("PUT", "/v1/notifications/n1", NOTE)
         assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 2, "failed": 1}}
         assert await read_titles(both, "ann") == ["Hola Ann"]
         assert await read_titles(both, "bob") == ["Hi Bob"]
         assert await read_titles(both, "eve") == []
-        _, told = await both.api("GET", "/v1/notifications/n1/deliveries?state=failed")
-        [row] = told["deliveries"]
+        _, answer = await both.api("GET", "/v1/notifications/n1/deliveries?state=failed")
+        [row] = answer["deliveries"]
         assert (row["receiver"], row["reason"]) == ("eve", "content") and "name" in row["ref"]
         await both.api("PATCH", "/v1/receivers/eve", {"attributes": {"name": "Eve"}})
         await both.api("PATCH", "/v1/receivers/bob", {"attributes": {"name": "Robert"}})
@@ -80,13 +80,13 @@ async def test_each_inbox_has_content_of_its_own_and_one_without_fails_until_it_
 async def test_a_dry_run_renders_for_the_receivers_and_says_for_whom_it_fails(tmp_path: Path, runtime: Path) -> None:
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         await put_people(both)
-        _, told = await both.api("POST", "/v1/notifications/check", NOTE)
-        [failure] = told["content"].pop("failures")
-        assert told["content"] == {"rendered": 2, "failed": 1}
+        _, answer = await both.api("POST", "/v1/notifications/check", NOTE)
+        [failure] = answer["content"].pop("failures")
+        assert answer["content"] == {"rendered": 2, "failed": 1}
         assert failure["receiver"] == "eve" and "name" in failure["detail"]
         fresh = {"id": "eve", "attributes": {"name": "Eve"}}
-        _, told = await both.api("POST", "/v1/notifications/check", {**NOTE, "to": {"receiver": fresh}})
-        assert told["content"] == {"rendered": 1, "failed": 0, "failures": []}
+        _, answer = await both.api("POST", "/v1/notifications/check", {**NOTE, "to": {"receiver": fresh}})
+        assert answer["content"] == {"rendered": 1, "failed": 0, "failures": []}
         assert (await both.api("GET", "/v1/receivers/eve"))[1].get("attributes", {}) == {}, "a dry run stores nothing"
 
 
@@ -99,13 +99,13 @@ async def test_a_dry_run_for_a_bare_address_or_a_new_receiver_says_what_would_be
         plain = {"title": "hi"}
         address = {"address": {"channel": "email", "value": "bob@mail.example"}}
         for to, channels in ((address, {"email": {"send": 1}}), ({"receiver": {"id": "new"}}, {"inbox": {"send": 1}})):
-            _, told = await both.api("POST", "/v1/notifications/check", {"to": to, "content": plain})
-            assert told["unknown"] == [] and told["receivers_looked_at"] == 1
-            assert {name: counts for name, counts in told["channels"].items() if counts} == channels
+            _, answer = await both.api("POST", "/v1/notifications/check", {"to": to, "content": plain})
+            assert answer["unknown"] == [] and answer["receivers_looked_at"] == 1
+            assert {name: counts for name, counts in answer["channels"].items() if counts} == channels
         body = {"to": address, "content": {"template": "hi"}}
-        _, told = await both.api("POST", "/v1/notifications/check", body)
-        assert (told["content"]["rendered"], told["content"]["failed"]) == (0, 1), "a bare address has no id"
-        assert [failure["receiver"] for failure in told["content"]["failures"]] == [None]
+        _, answer = await both.api("POST", "/v1/notifications/check", body)
+        assert (answer["content"]["rendered"], answer["content"]["failed"]) == (0, 1), "a bare address has no id"
+        assert [failure["receiver"] for failure in answer["content"]["failures"]] == [None]
         await both.api("PUT", "/v1/notifications/n1", body)
         assert (await wait_for(both, "n1"))["counts"] == {"email": {"failed": 1}}
 
@@ -117,8 +117,8 @@ async def test_a_failed_delivery_is_retried_by_its_id_with_what_the_receiver_has
         await put_people(both)
         await both.api("PUT", "/v1/notifications/n1", {**NOTE, "to": {"receiver": "eve"}})
         await wait_for_row(both, "n1", ("eve", "inbox"), "failed")
-        _, told = await both.api("GET", "/v1/notifications/n1/deliveries")
-        again = f"/v1/deliveries/{told['deliveries'][0]['id']}/retry"
+        _, answer = await both.api("GET", "/v1/notifications/n1/deliveries")
+        again = f"/v1/deliveries/{answer['deliveries'][0]['id']}/retry"
         assert (await both.api("POST", again))[0] == 202
         await wait_for_row(both, "n1", ("eve", "inbox"), "failed")
         await both.api("PATCH", "/v1/receivers/eve", {"attributes": {"name": "Eve"}})
@@ -169,8 +169,8 @@ async def test_a_template_that_mostly_does_not_render_pauses_before_anything_is_
             await both.api("PUT", f"/v1/receivers/r{number}", {})
             await both.api("PUT", f"/v1/groups/news/subscriptions/r{number}")
         await both.api("PUT", "/v1/notifications/n1", {**NOTE, "to": {"group": "news"}})
-        told = await wait_for(both, "n1", "paused")
-        assert told["paused"] == ["template"] and told["counts"] == {}
+        answer = await wait_for(both, "n1", "paused")
+        assert answer["paused"] == ["template"] and answer["counts"] == {}
         for number in range(count - 2):
             await both.api("PATCH", f"/v1/receivers/r{number}", {"attributes": {"name": f"R{number}"}})
         assert (await both.api("POST", "/v1/notifications/n1/resume"))[1]["resumed"] == ["template"]
@@ -197,10 +197,12 @@ async def test_a_preview_shows_what_a_receiver_would_get(tmp_path: Path, runtime
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         await put_people(both)
         path, data = "/v1/templates/hi/preview", {"offer": "1"}
-        _, told = await both.api("POST", path, {"data": data, "receiver": "ann"})
-        assert (told["locale"], told["content"]["title"]) == ("es", "Hola Ann")
-        _, told = await both.api("POST", path, {"data": {**data, "receiver": {"id": "x", "attributes": {"name": "X"}}}})
-        assert told["content"]["title"] == "Hi X"
+        _, answer = await both.api("POST", path, {"data": data, "receiver": "ann"})
+        assert (answer["locale"], answer["content"]["title"]) == ("es", "Hola Ann")
+        _, answer = await both.api(
+            "POST", path, {"data": {**data, "receiver": {"id": "x", "attributes": {"name": "X"}}}}
+        )
+        assert answer["content"]["title"] == "Hi X"
         for wrong, code in (({"data": data}, 4328), ({"data": data, "receiver": "no"}, 4306)):
             assert (await both.api("POST", path, wrong))[1]["code"] == code
         assert (await both.api("POST", path, {"data": data, "receiver": "eve"}))[1]["code"] == 4329
@@ -284,8 +286,8 @@ async def test_what_all_receivers_have_in_common_is_stored_once_and_the_quota_ho
         await both.api("PUT", "/v1/notifications/n1", note)
         assert (await wait_for(both, "n1"))["counts"]["email"] == {"sent": 2}
         assert all(b"a.txt" in raw for raw in server.taken)
-        _, told = await both.api("GET", "/v1/inbox", key=await both.make_token("ann"))
-        assert told["items"][0]["content"] == {"title": "Hola Ann", "data": {"offer": "1"}, "actions": actions}
+        _, answer = await both.api("GET", "/v1/inbox", key=await both.make_token("ann"))
+        assert answer["items"][0]["content"] == {"title": "Hola Ann", "data": {"offer": "1"}, "actions": actions}
         stored = (await both.api("GET", "/v1/tenants/default"))[1]["usage"]["stored_bytes"]
         assert 400_000 < stored < 500_000, "the attachment once"
         long = {"locales": {"default": {"title": "{{ receiver.id }}" + "x" * 40_000}}}
@@ -294,5 +296,5 @@ async def test_what_all_receivers_have_in_common_is_stored_once_and_the_quota_ho
         full = {"to": {"receivers": ["ann", "bob"]}, "content": {"template": "long"}}
         await both.api("PUT", "/v1/notifications/n2", full)
         assert (await wait_for(both, "n2"))["counts"]["inbox"] == {"failed": 2}
-        _, told = await both.api("GET", "/v1/notifications/n2/deliveries?channel=inbox")
-        assert all("may store" in row["ref"] for row in told["deliveries"])
+        _, answer = await both.api("GET", "/v1/notifications/n2/deliveries?channel=inbox")
+        assert all("may store" in row["ref"] for row in answer["deliveries"])

@@ -123,8 +123,8 @@ async def test_a_bounce_fails_its_delivery_and_ends_a_bad_address(
             await report(port, hop.senders[0].upper(), make_dsn("failed", status, diagnostic))
         row = await wait_for_state(both, "failed")
         assert (row["reason"], row["attempt"]) == ("bounced", 1) and "ann@" not in row["ref"]
-        _, told = await both.api("GET", "/v1/receivers/ann")
-        assert told["addresses"][0]["state"] == ("invalid" if is_gone else "active")
+        _, answer = await both.api("GET", "/v1/receivers/ann")
+        assert answer["addresses"][0]["state"] == ("invalid" if is_gone else "active")
         status_code, _ = await both.api("GET", "/v1/suppressions/email/ann@mail.example")
         assert status_code == (200 if is_gone else 404)
         _, events = await both.api("GET", "/v1/events?types=delivery.failed")
@@ -176,8 +176,8 @@ async def test_a_complaint_ends_all_mail_to_the_address_once(tmp_path: Path, run
         assert (await both.api("GET", "/v1/suppressions/email/ann@mail.example"))[0] == 404
         for _ in range(2):
             await report(port, f"complaints@{DOMAIN}", make_complaint(message_id))
-        _, told = await both.api("GET", "/v1/suppressions/email/ann@mail.example")
-        assert [(one["category"], one["reason"]) for one in told["suppressions"]] == [("*", "complained")]
+        _, answer = await both.api("GET", "/v1/suppressions/email/ann@mail.example")
+        assert [(one["category"], one["reason"]) for one in answer["suppressions"]] == [("*", "complained")]
         _, events = await both.api("GET", "/v1/events?types=delivery.complained")
         assert len(events["events"]) == 1
 
@@ -276,8 +276,8 @@ async def test_a_bounce_of_a_real_mail_server_comes_back(tmp_path: Path, runtime
             await both.api("PUT", "/v1/notifications/n1", HI)
             row = await wait_for_state(both, "failed")
             assert row["reason"] == "bounced" and "5.1.1" in row["ref"], (row, (tmp_path / "smtpd.log").read_text())
-            _, told = await both.api("GET", "/v1/receivers/ann")
-            assert told["addresses"][0]["state"] == "invalid"
+            _, answer = await both.api("GET", "/v1/receivers/ann")
+            assert answer["addresses"][0]["state"] == "invalid"
     finally:
         smtpd.terminate()
         await smtpd.wait()

@@ -40,15 +40,15 @@ async def test_a_copy_is_tried_again_suppressed_and_shown_like_any_delivery(
         await both.api("PUT", "/v1/suppressions/email/left@shop.example", {})
         assert (await send(both, {"cc": copies}))[0] == 202
         assert await wait_until_settled(both) == {"failed": 1, "sent": 2, "suppressed": 1}
-        _, told = await both.api("GET", "/v1/notifications/n1/deliveries")
+        _, answer = await both.api("GET", "/v1/notifications/n1/deliveries")
         shown = {
-            row["address"]: (row["state"], row["attempt"]) for row in told["deliveries"] if row["channel"] == "email"
+            row["address"]: (row["state"], row["attempt"]) for row in answer["deliveries"] if row["channel"] == "email"
         }
         assert shown == {"mail": ("sent", 1), "cc/0": ("sent", 3), "cc/1": ("failed", 1), "cc/2": ("suppressed", 0)}
-        _, told = await both.api("GET", "/v1/dead-letters")
-        assert [(letter["address"], letter["reason"]) for letter in told["dead_letters"]] == [("cc/1", "address")]
-        _, told = await both.api("GET", "/v1/receivers/ann")
-        assert told["addresses"][0]["state"] == "active", "what a copy came to says nothing about the receiver"
+        _, answer = await both.api("GET", "/v1/dead-letters")
+        assert [(letter["address"], letter["reason"]) for letter in answer["dead_letters"]] == [("cc/1", "address")]
+        _, answer = await both.api("GET", "/v1/receivers/ann")
+        assert answer["addresses"][0]["state"] == "active", "what a copy came to says nothing about the receiver"
     assert server.recipients == [["ann@mail.example"], ["boss@shop.example"]]
     assert email.message_from_bytes(server.taken[1])["To"] == "ann@mail.example"
 

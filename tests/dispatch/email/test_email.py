@@ -25,7 +25,7 @@ HI = {"to": {"receiver": "ann"}, "content": {"title": "Grüße\r\nBcc: x@example
 
 
 class Server:
-    """Answers each step as told; keeps what it took."""
+    """Answers each step as configured, and keeps the accepted messages."""
 
     def __init__(self, rcpt: str = "250 OK", data: str = "250 2.0.0 taken") -> None:
         self.rcpt, self.data = rcpt, data
@@ -77,8 +77,8 @@ async def mailing(
 async def wait_for_state(both: Running, *states: str) -> dict[str, Any]:
     """The e-mail's delivery once it is in one of the states."""
     while True:
-        _, told = await both.api("GET", "/v1/notifications/n1/deliveries")
-        for row in told["deliveries"]:
+        _, answer = await both.api("GET", "/v1/notifications/n1/deliveries")
+        for row in answer["deliveries"]:
             if row["channel"] == "email" and row["state"] in states:
                 return dict(row)
 
@@ -141,8 +141,8 @@ async def test_what_an_answer_means(
         await both.api("PUT", "/v1/notifications/n1", HI)
         row = await wait_for_state(both, state)
         assert (row["reason"], row["attempt"]) == (reason, 1) and said[:3] in row["ref"]
-        _, told = await both.api("GET", "/v1/receivers/ann")
-        assert told["addresses"][0]["state"] == ("invalid" if reason == "address" else "active")
+        _, answer = await both.api("GET", "/v1/receivers/ann")
+        assert answer["addresses"][0]["state"] == ("invalid" if reason == "address" else "active")
 
 
 async def test_a_connection_lost_after_data_is_in_doubt_and_the_same_message_comes_again(
@@ -181,5 +181,5 @@ async def test_a_relay_that_is_silent_or_away_is_tried_again(tmp_path: Path, run
 )
 async def test_what_is_not_an_address_is_refused(dispatch: Running, value: str) -> None:
     await dispatch.api("PUT", "/v1/receivers/ann", {})
-    status, told = await dispatch.api("PUT", "/v1/receivers/ann/addresses/mail", {"channel": "email", "value": value})
-    assert (status, told["code"]) == (422, 4313)
+    status, answer = await dispatch.api("PUT", "/v1/receivers/ann/addresses/mail", {"channel": "email", "value": value})
+    assert (status, answer["code"]) == (422, 4313)

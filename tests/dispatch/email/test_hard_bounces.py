@@ -12,9 +12,9 @@ from tests.dispatch.email.test_email import DEADLINE_S, HI, Server, mailing
 async def send(both: Running, name: str, to: dict[str, object]) -> dict[str, int]:
     """The counts of its e-mail once nothing is left to do."""
     assert (await both.api("PUT", f"/v1/notifications/{name}", {**HI, "to": to}))[0] == 202
-    while (told := (await both.api("GET", f"/v1/notifications/{name}"))[1])["state"] != "settled":
+    while (answer := (await both.api("GET", f"/v1/notifications/{name}"))[1])["state"] != "settled":
         pass
-    return dict(told["counts"].get("email", {}))
+    return dict(answer["counts"].get("email", {}))
 
 
 async def test_an_unknown_mailbox_is_asked_for_once_whoever_has_it(tmp_path: Path, runtime: Path) -> None:
@@ -22,8 +22,8 @@ async def test_an_unknown_mailbox_is_asked_for_once_whoever_has_it(tmp_path: Pat
     async with asyncio.timeout(DEADLINE_S), mailing(tmp_path, server) as both:
         assert await send(both, "n1", {"receiver": "ann"}) == {"failed": 1}
         server.rcpt = "250 OK"
-        _, told = await both.api("GET", "/v1/suppressions/email/ann@mail.example")
-        assert [(row["category"], row["reason"]) for row in told["suppressions"]] == [("*", "bounced")]
+        _, answer = await both.api("GET", "/v1/suppressions/email/ann@mail.example")
+        assert [(row["category"], row["reason"]) for row in answer["suppressions"]] == [("*", "bounced")]
         assert (await both.api("PUT", "/v1/receivers/ann/addresses/mail", mail))[0] == 200
         assert await send(both, "n2", {"receiver": "ann"}) == {"suppressed": 1}
         assert await send(both, "n3", {"address": mail}) == {"suppressed": 1}
@@ -42,8 +42,8 @@ async def test_lifting_a_suppression_makes_its_addresses_valid_again(tmp_path: P
         server.rcpt = "250 OK"
         assert await send(both, "n2", {"receiver": "ann"}) == {}, "an invalid address gets nothing"
         assert (await both.api("DELETE", "/v1/suppressions/email/ANN@mail.example"))[0] == 204
-        _, told = await both.api("GET", "/v1/receivers/ann")
-        assert told["addresses"][0]["state"] == "active"
+        _, answer = await both.api("GET", "/v1/receivers/ann")
+        assert answer["addresses"][0]["state"] == "active"
         assert await send(both, "n3", {"receiver": "ann"}) == {"sent": 1}
 
 

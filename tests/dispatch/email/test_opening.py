@@ -28,11 +28,11 @@ async def test_the_first_provider_opens_the_channel_and_its_secrets_are_never_sh
             assert (await both.api("PUT", "/v1/notifications/n0", only))[1]["code"] == 4338
             dkim_body = {"selector": "s1", "key": private.decode()}
             body = make_body(relay, user="me", password="secret", dkim=dkim_body, sends_max=4)
-            status, told = await both.api("PUT", "/v1/providers/west", body)
-            assert status == 201 and told["has_password"] and told["has_dkim_key"] and told["state"] == "working"
+            status, answer = await both.api("PUT", "/v1/providers/west", body)
+            assert status == 201 and answer["has_password"] and answer["has_dkim_key"] and answer["state"] == "working"
             _, listed = await both.api("GET", "/v1/providers")
             assert "secret" not in str(listed) and "PRIVATE" not in str(listed)
-            assert listed["providers"] == [told]
+            assert listed["providers"] == [answer]
             again = make_body(relay, user="me", sends_max=4)  # names no secret: they stay
             assert (await both.api("PUT", "/v1/providers/west", again))[1]["has_password"]
             await both.api("PUT", "/v1/notifications/n1", HI)

@@ -56,9 +56,9 @@ def send(both: Running, own: dict[str, Any], **more: Any) -> Any:
 
 async def wait_until_settled(both: Running) -> dict[str, int]:
     """The counts of e-mail once nothing is left to do."""
-    while (told := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != "settled":
+    while (answer := (await both.api("GET", "/v1/notifications/n1"))[1])["state"] != "settled":
         pass
-    return dict(told["counts"]["email"])
+    return dict(answer["counts"]["email"])
 
 
 async def test_an_email_has_what_its_request_gives_it(tmp_path: Path, runtime: Path) -> None:
@@ -165,9 +165,9 @@ async def test_what_cannot_be_part_of_an_email_is_refused(
     dispatch: Running, own: dict[str, Any], code: int, pointer: str | None
 ) -> None:
     await dispatch.api("PUT", "/v1/receivers/ann", {})
-    status, told = await send(dispatch, own)
-    assert status in (400, 413, 422) and told["code"] == code, told
-    assert pointer is None or told.get("pointer") == pointer, told
+    status, answer = await send(dispatch, own)
+    assert status in (400, 413, 422) and answer["code"] == code, answer
+    assert pointer is None or answer.get("pointer") == pointer, answer
 
 
 async def test_letters_with_large_attachments_are_remembered_within_bounds() -> None:

@@ -83,8 +83,10 @@ async def test_a_from_address_needs_a_provider_that_an_operator_gave_the_tenant(
         running(tmp_path, FAST) as both,
     ):
         await both.api("PUT", "/v1/tenants/other", {})
-        _, told = await both.api("POST", "/v1/keys", {"tenant": "other", "scopes": ["send", "manage", "read", "admin"]})
-        other = told["key"]
+        _, answer = await both.api(
+            "POST", "/v1/keys", {"tenant": "other", "scopes": ["send", "manage", "read", "admin"]}
+        )
+        other = answer["key"]
         await both.api("PUT", "/v1/providers/shop", make_body(shop))
         own = make_body(club, sender="info@club.example", domains=["mail.club.example"], tenants=["other"])
         assert (await both.api("PUT", "/v1/providers/club", own))[0] == 201
@@ -92,8 +94,8 @@ async def test_a_from_address_needs_a_provider_that_an_operator_gave_the_tenant(
             assert (await both.api(wrong, "/v1/providers/club", own, key=other))[1]["code"] == 4304
         await put_ann(both)
         forged = {**HI, "override": {"email": {"from": "boss@mail.club.example"}}}
-        status, told = await both.api("PUT", "/v1/notifications/n0", forged)
-        assert (status, told["code"], told["pointer"]) == (422, 4340, "/override/email/from")
+        status, answer = await both.api("PUT", "/v1/notifications/n0", forged)
+        assert (status, answer["code"], answer["pointer"]) == (422, 4340, "/override/email/from")
         wrong = {**HI, "override": {"email": {"from": "no address"}}}
         assert (await both.api("PUT", "/v1/notifications/n0", wrong))[1]["code"] == 4300
         await both.api("PUT", "/v1/receivers/ann", {}, key=other)
@@ -125,8 +127,8 @@ async def test_a_provider_that_is_down_is_left_at_once_and_used_again_later(
             main.is_leaving = True
             names = [f"r{number}" for number in range(count)]
             await both.api("PUT", "/v1/notifications/n2", {**HI, "to": {"receivers": names}})
-            told = await wait_for(both, "n2")
-            assert told["counts"]["email"] == {"sent": count} and len(backup.taken) == count
+            answer = await wait_for(both, "n2")
+            assert answer["counts"]["email"] == {"sent": count} and len(backup.taken) == count
             _, shown = await both.api("GET", "/v1/providers/main")
             assert (shown["state"], shown["reason"][:3]) == ("resting", "421")
             _, rows = await both.api("GET", "/v1/notifications/n2/deliveries")
@@ -163,8 +165,8 @@ async def test_where_every_provider_rests_mail_waits_and_no_attempt_is_counted(
 
 
 async def list_mails(both: Running, name: str) -> list[dict[str, Any]]:
-    _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries")
-    return [row for row in told["deliveries"] if row["channel"] == "email"]
+    _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries")
+    return [row for row in answer["deliveries"] if row["channel"] == "email"]
 
 
 async def test_weights_share_and_a_rate_is_kept(tmp_path: Path, runtime: Path) -> None:
@@ -209,10 +211,10 @@ async def test_a_provider_that_cannot_be_used_is_refused_with_its_field(
 ) -> None:
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         body = {"relay": "smtp.example:587", "sender": "news@shop.example", **change}
-        status, told = await both.api("PUT", "/v1/providers/west", body)
-        assert (status, told["code"], told.get("pointer", "")) == (422, 4300, pointer) or (
-            status == 400 and told["code"] == 4300
-        ), told
+        status, answer = await both.api("PUT", "/v1/providers/west", body)
+        assert (status, answer["code"], answer.get("pointer", "")) == (422, 4300, pointer) or (
+            status == 400 and answer["code"] == 4300
+        ), answer
         assert (await both.api("GET", "/v1/providers"))[1] == {"providers": []}
 
 
@@ -298,5 +300,9 @@ async def test_a_dkim_key_stays_until_it_is_replaced_or_removed(tmp_path: Path, 
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         body = {"relay": "smtp.example:587", "sender": "news@shop.example"}
         for change, has_key, selector in ((given, True, "june"), ({}, True, "june"), ({"dkim": None}, False, None)):
-            status, told = await both.api("PUT", "/v1/providers/west", {**body, **change})
-            assert (status in (200, 201), told["has_dkim_key"], told.get("dkim_selector")) == (True, has_key, selector)
+            status, answer = await both.api("PUT", "/v1/providers/west", {**body, **change})
+            assert (status in (200, 201), answer["has_dkim_key"], answer.get("dkim_selector")) == (
+                True,
+                has_key,
+                selector,
+            )

@@ -29,8 +29,8 @@ async def test_what_comes_back_about_a_copy_does_not_reach_the_receiver(tmp_path
     async with asyncio.timeout(DEADLINE_S), bouncing(tmp_path, hop, settings) as (both, _):
         assert (await both.api("PUT", "/v1/suppressions/email/left@shop.example", {}))[0] == 200
         copies = {"cc": ["boss@shop.example", "left@shop.example"]}
-        status, told = await both.api("PUT", "/v1/notifications/n1", {**HI, "override": {"email": copies}})
-        assert status == 202, told
+        status, answer = await both.api("PUT", "/v1/notifications/n1", {**HI, "override": {"email": copies}})
+        assert status == 202, answer
         await wait_for_state(both, "sent")
         await until(lambda: len(hop.taken) == 2)
     own, copy = (email.message_from_bytes(raw) for raw in hop.taken)
@@ -45,8 +45,8 @@ async def test_copies_go_with_one_receiver_only(tmp_path: Path, runtime: Path) -
         await both.api("PUT", "/v1/groups/g", {})
         own = {"email": {"cc": ["boss@shop.example"]}}
         for to in ({"group": "g"}, {"receivers": ["ann"]}):
-            status, told = await both.api("PUT", "/v1/notifications/n1", {**HI, "to": to, "override": own})
-            assert (status, told["code"], told["pointer"]) == (422, 4300, "/override/email/cc"), told
+            status, answer = await both.api("PUT", "/v1/notifications/n1", {**HI, "to": to, "override": own})
+            assert (status, answer["code"], answer["pointer"]) == (422, 4300, "/override/email/cc"), answer
 
 
 async def test_a_late_bounce_spares_the_address_that_was_corrected(tmp_path: Path, runtime: Path) -> None:
@@ -61,8 +61,8 @@ async def test_a_late_bounce_spares_the_address_that_was_corrected(tmp_path: Pat
         await report(port, hop.senders[0], make_dsn("failed", "5.1.1", "smtp; 550 <Ann@Mail.Example> is gone"))
         row = await wait_for_state(both, "failed")
         assert row["ref"] == "5.1.1 smtp; 550 <(address)> is gone"
-        _, told = await both.api("GET", "/v1/receivers/ann")
-        assert [one["state"] for one in told["addresses"]] == ["active"]
+        _, answer = await both.api("GET", "/v1/receivers/ann")
+        assert [one["state"] for one in answer["addresses"]] == ["active"]
         assert (await both.api("GET", "/v1/suppressions/email/ann@right.example"))[0] == 404
 
 

@@ -24,7 +24,7 @@ SETTINGS = {"dispatch_limits": {"sweep_ms": 100}}
 
 
 class Busy(Relay):
-    """Refuses the recipients of busy.example, as often as it is told."""
+    """Refuses the recipients of busy.example, as often as configured."""
 
     def __init__(self, refusal: str, refusals: int) -> None:
         super().__init__()
@@ -55,8 +55,8 @@ async def send_to(both: Running, name: str, *domains: str) -> None:
 
 
 async def list_all(both: Running, name: str) -> list[dict[str, Any]]:
-    _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries?channel=email")
-    return list(told["deliveries"])
+    _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries?channel=email")
+    return list(answer["deliveries"])
 
 
 async def wait_for_sent(both: Running, name: str) -> None:

@@ -20,7 +20,7 @@ LONG_S = 3_600
 
 
 class Slow(Relay):
-    """Takes each e-mail only when it is told to."""
+    """Accepts each e-mail only after the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,8 +179,8 @@ async def test_a_refused_login_keeps_the_mail_until_it_is_corrected(tmp_path: Pa
             pass
         assert (rows[0]["reason"], rows[0]["attempt"]) == ("account", 0)
         await both.api("PUT", "/v1/providers/only", make_body(relay, user="me", password="secret"))
-        _, told = await both.api("POST", "/v1/dead-letters/replay", {"reason": "account"})
-        assert told["replayed"] == 1
+        _, answer = await both.api("POST", "/v1/dead-letters/replay", {"reason": "account"})
+        assert answer["replayed"] == 1
         await wait_for_state(both, "sent")
 
 

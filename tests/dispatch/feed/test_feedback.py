@@ -77,7 +77,7 @@ async def test_rows_name_what_they_are_about_and_a_failed_write_is_repeated(tmp_
         journal.fails, first = False, len(journal.rows)
         await writer.stop()
         assert len(journal.rows) == 2 * first, "what may not be on the disk is written again"
-        assert len({row.event for row in journal.rows}) == first, "and can be told by its name"
+        assert len({row.event for row in journal.rows}) == first, "and a repeat is recognized by its name"
         (row,) = {row.event: row for row in journal.rows if row.notification == "n1"}.values()
         assert (row.tenant, row.receiver, row.address, row.channel, row.state) == (
             "default",

@@ -24,9 +24,9 @@ DEADLINE_S = 60
 async def next_event(both: Running, after: int) -> dict[str, Any]:
     types = "receiver.connected,receiver.disconnected"
     while True:
-        _, told = await both.api("GET", f"/v1/events?after={after}&types={types}&wait=30&detail=deliveries")
-        if told["events"]:
-            event: dict[str, Any] = told["events"][0]
+        _, answer = await both.api("GET", f"/v1/events?after={after}&types={types}&wait=30&detail=deliveries")
+        if answer["events"]:
+            event: dict[str, Any] = answer["events"][0]
             return event
 
 
@@ -35,8 +35,8 @@ def number_of(event: dict[str, Any]) -> int:
 
 
 async def look(both: Running) -> dict[str, Any]:
-    _, told = await both.api("GET", "/v1/receivers/ann")
-    shown: dict[str, Any] = told
+    _, answer = await both.api("GET", "/v1/receivers/ann")
+    shown: dict[str, Any] = answer
     return shown
 
 
@@ -128,7 +128,7 @@ async def test_what_the_store_did_not_take_is_stored_later_and_nobody_leaves_bef
             await role.run()
         running_again = asyncio.create_task(role.run())
         assert await store.noted.get() == ("t", "ann", True)
-        assert store.noted.empty(), "bob may be connected: the node has not told yet"
+        assert store.noted.empty(), "bob may be connected: the node has not reported yet"
         role.settle(True)
         assert await store.noted.get() == ("t", "bob", False)
         running_again.cancel()

@@ -92,9 +92,9 @@ class Counterpart:
 async def send_until_refused(both: Running, names: list[str], begin: int) -> None:
     """Sends until the store is failing; `names` gets those that were accepted."""
     for number in range(begin, begin + 2_000):
-        status, told = await both.api("PUT", f"/v1/notifications/n{number}", {**ANN, "content": CONTENT})
+        status, answer = await both.api("PUT", f"/v1/notifications/n{number}", {**ANN, "content": CONTENT})
         if status != 202:
-            assert (status, told["code"], told["retry"], told["accepted"]) == (503, 4311, True, False)
+            assert (status, answer["code"], answer["retry"], answer["accepted"]) == (503, 4311, True, False)
             return
         names.append(f"n{number}")
     pytest.fail("the disk never failed")
@@ -224,8 +224,8 @@ async def test_53_a_node_that_hangs_delays_only_those_who_are_connected_to_it(
                     await send_all(both, more := [f"n{len(names)}"])
                     names += more
                 await other.check(both, names)
-                _, told = await both.api("GET", "/v1/inbox/counts", key=token)
-                assert told["unread"] == len(names), "who asks dispatch itself waits for no node"
+                _, answer = await both.api("GET", "/v1/inbox/counts", key=token)
+                assert answer["unread"] == len(names), "who asks dispatch itself waits for no node"
                 node.process.send_signal(signal.SIGCONT)
                 await shows(inbox, names)
     finally:

@@ -53,8 +53,8 @@ async def test_a_head_that_cannot_be_read_is_refused_with_a_code(
 
 async def test_a_number_that_json_cannot_write_is_refused(dispatch: Running) -> None:
     body = b'{"to": {"receiver": "ann"}, "content": {"title": "x", "data": {"a": 1e999}}}'
-    status, told = await dispatch.api("PUT", "/v1/notifications/n1", body)
-    assert (status, told["code"], told["accepted"]) == (422, 4300, False)
+    status, answer = await dispatch.api("PUT", "/v1/notifications/n1", body)
+    assert (status, answer["code"], answer["accepted"]) == (422, 4300, False)
 
 
 def test_an_error_inside_does_not_claim_that_nothing_was_accepted() -> None:
@@ -64,8 +64,10 @@ def test_an_error_inside_does_not_claim_that_nothing_was_accepted() -> None:
 
 async def test_the_id_of_a_batch_s_item_is_named_where_it_is_wrong(dispatch: Running) -> None:
     await dispatch.api("PUT", "/v1/receivers/ann", {})
-    _, told = await dispatch.api("POST", "/v1/notifications/batch", [{**ANN, "id": wrong} for wrong in ("../x", 7, "")])
-    assert [(one["code"], one["pointer"]) for one in told["results"]] == [(4300, "/id")] * 3
+    _, answer = await dispatch.api(
+        "POST", "/v1/notifications/batch", [{**ANN, "id": wrong} for wrong in ("../x", 7, "")]
+    )
+    assert [(one["code"], one["pointer"]) for one in answer["results"]] == [(4300, "/id")] * 3
 
 
 async def test_a_name_that_no_path_could_have_is_refused_in_a_body(tmp_path: Path, runtime: Path) -> None:
@@ -76,9 +78,9 @@ async def test_a_name_that_no_path_could_have_is_refused_in_a_body(tmp_path: Pat
         for name, expected in ((long, 422), (fits, 202)):
             note = {"to": {"receiver": {"id": name}}, "content": {"title": "x"}}
             assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == expected
-        _, told = await both.api("POST", "/v1/notifications/batch", [{**note, "id": long}, {**note, "id": fits}])
-        assert told["results"][0]["pointer"] == "/id" and told["results"][1]["state"] == "accepted"
+        _, answer = await both.api("POST", "/v1/notifications/batch", [{**note, "id": long}, {**note, "id": fits}])
+        assert answer["results"][0]["pointer"] == "/id" and answer["results"][1]["state"] == "accepted"
         lines = [{"id": long}, {"id": "a", "addresses": [{"id": long, "channel": "email", "value": "a@b.example"}]}]
         body = "\n".join(map(json.dumps, lines)).encode()
-        _, told = await both.api("POST", "/v1/receivers/import", body)
-        assert [one["pointer"] for one in told["rejected"]] == ["/id", "/addresses/0/id"]
+        _, answer = await both.api("POST", "/v1/receivers/import", body)
+        assert [one["pointer"] for one in answer["rejected"]] == ["/id", "/addresses/0/id"]

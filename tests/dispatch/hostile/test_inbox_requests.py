@@ -39,8 +39,8 @@ HI = {"to": {"receiver": {"id": "ann"}}, "content": {"title": "hi"}}
 )
 async def test_a_field_that_cannot_be_is_named(dispatch: Running, change: dict[str, Any], pointer: str) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        status, told = await dispatch.api("PUT", "/v1/notifications/n1", {**HI, **change})
-        assert (status, told["code"], told["pointer"], told["accepted"]) == (422, 4300, pointer, False), told
+        status, answer = await dispatch.api("PUT", "/v1/notifications/n1", {**HI, **change})
+        assert (status, answer["code"], answer["pointer"], answer["accepted"]) == (422, 4300, pointer, False), answer
         assert (await dispatch.api("GET", "/v1/notifications/n1"))[0] == 404, "nothing was accepted"
         assert (await dispatch.api("GET", "/v1/receivers/bob"))[0] == 404
 
@@ -49,8 +49,8 @@ async def test_a_name_that_stands_twice_gets_one_delivery(tmp_path: Path, runtim
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         await both.api("PUT", "/v1/receivers/ann", {})
         note = {"to": {"receivers": ["ann", "ann", "nobody", "ann"]}, "content": {"title": "x"}}
-        _, told = await both.api("PUT", "/v1/notifications/n1", note)
-        assert told["unknown"] == ["nobody"]
+        _, answer = await both.api("PUT", "/v1/notifications/n1", note)
+        assert answer["unknown"] == ["nobody"]
         assert (await wait_for(both, "n1"))["counts"] == {"inbox": {"sent": 1}}
 
 
@@ -60,8 +60,8 @@ async def test_a_token_reads_and_marks_its_own_inbox_only(dispatch: Running) -> 
             await dispatch.api("PUT", f"/v1/notifications/{name}", {**HI, "to": {"receiver": {"id": name}}})
             await wait_for(dispatch, name)
         ann, bob = await dispatch.make_token("ann"), await dispatch.make_token("bob")
-        _, told = await dispatch.api("GET", "/v1/inbox", key=bob)
-        foreign = told["items"][0]["at"]
+        _, answer = await dispatch.api("GET", "/v1/inbox", key=bob)
+        foreign = answer["items"][0]["at"]
         await dispatch.api("POST", "/v1/inbox/marks", {"mark": "read", "items": [foreign]}, key=ann)
         assert (await dispatch.api("GET", "/v1/inbox/counts", key=bob))[1]["unread"] == 1
         epoch = (await dispatch.api("GET", "/v1/inbox/counts", key=ann))[1]["head"].split(".")[0]
@@ -84,7 +84,7 @@ async def test_a_flood_of_marks_changes_an_item_once(dispatch: Running) -> None:
         head = (await dispatch.api("GET", "/v1/inbox/counts", key=token))[1]["head"]
         mark = {"mark": "read", "up_to": head}
         answers = await asyncio.gather(*(dispatch.api("POST", "/v1/inbox/marks", mark, key=token) for _ in range(200)))
-        assert {status for status, _ in answers} == {200} and sum(len(told["items"]) for _, told in answers) == 1
+        assert {status for status, _ in answers} == {200} and sum(len(answer["items"]) for _, answer in answers) == 1
         counts = (await dispatch.api("GET", "/v1/inbox/counts", key=token))[1]
         assert (counts["unread"], counts["unseen"]) == (0, 0)
         many = {"mark": "read", "items": ["1.1"] * 1_001}

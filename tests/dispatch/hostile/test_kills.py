@@ -119,8 +119,8 @@ async def test_kill_9_loses_nothing_and_every_duplicate_is_flagged(tmp_path: Pat
             for name in names:
                 while (await both.api("GET", f"/v1/notifications/{name}"))[1]["state"] != "settled":
                     pass
-                _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries")
-                rows = {row["channel"]: row for row in told["deliveries"]}
+                _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries")
+                rows = {row["channel"]: row for row in answer["deliveries"]}
                 assert {rows[channel]["state"] for channel in CHANNELS} == {"sent"}, name
                 flagged |= {(channel, name) for channel in CHANNELS if rows[channel]["possible_duplicate"]}
     check(log, names, flagged)

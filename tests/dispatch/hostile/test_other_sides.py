@@ -37,16 +37,16 @@ async def test_05_a_notification_that_is_first_sent_many_times_at_once_is_one(di
             *(dispatch.api("POST", "/v1/notifications", body, **{"Idempotency-Key": "k"}) for _ in range(20))
         )
         for answers in (puts, posts):
-            assert {status for status, _ in answers} == {202} and len({told["id"] for _, told in answers}) == 1
-            assert sum(not told.get("repeat", False) for _, told in answers) == 1
+            assert {status for status, _ in answers} == {202} and len({answer["id"] for _, answer in answers}) == 1
+            assert sum(not answer.get("repeat", False) for _, answer in answers) == 1
             assert (await wait_for(dispatch, answers[0][1]["id"]))["counts"] == {"inbox": {"sent": 1}}
 
 
 async def test_14_the_cut_line_of_an_import_is_named_and_the_others_are_taken(dispatch: Running) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        status, told = await dispatch.api("POST", "/v1/receivers/import", b'{"id":"ann"}\n{"id":"bob","attr')
-        assert (status, told["lines"], told["rejected_count"]) == (200, 2, 1)
-        assert (told["rejected"][0]["line"], told["rejected"][0]["code"]) == (2, 4300)
+        status, answer = await dispatch.api("POST", "/v1/receivers/import", b'{"id":"ann"}\n{"id":"bob","attr')
+        assert (status, answer["lines"], answer["rejected_count"]) == (200, 2, 1)
+        assert (answer["rejected"][0]["line"], answer["rejected"][0]["code"]) == (2, 4300)
         assert (await dispatch.api("GET", "/v1/receivers/ann"))[0] == 200
         assert (await dispatch.api("GET", "/v1/receivers/bob"))[0] == 404
 

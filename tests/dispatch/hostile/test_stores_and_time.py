@@ -98,8 +98,8 @@ async def test_16_a_store_that_is_slow_is_not_the_fault_of_a_client(tmp_path: Pa
         assert not done
         released.set()
         await blocked
-        status, told = await importing
-        assert (status, told["lines"], told["rejected_count"]) == (200, 20_000, 0)
+        status, answer = await importing
+        assert (status, answer["lines"], answer["rejected_count"]) == (200, 20_000, 0)
 
 
 async def test_16_a_path_that_only_looks_like_an_import_has_no_more_time(tmp_path: Path, runtime: Path) -> None:
@@ -132,8 +132,8 @@ async def test_23_bidi_and_control_characters_form_no_header_and_reach_an_inbox_
         body = {"to": {"receiver": {"id": "ann"}}, "content": {"title": title}}
         assert (await dispatch.api("PUT", "/v1/notifications/n1", body))[0] == 202
         await wait_for(dispatch, "n1")
-        _, told = await dispatch.api("GET", "/v1/inbox?after=0.0", key=await dispatch.make_token("ann"))
-        assert told["items"][0]["content"]["title"] == title
+        _, answer = await dispatch.api("GET", "/v1/inbox?after=0.0", key=await dispatch.make_token("ann"))
+        assert answer["items"][0]["content"]["title"] == title
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ async def test_31_what_is_no_address_of_a_channel_is_refused(dispatch: Running, 
     await dispatch.api("PUT", "/v1/receivers/ann", {})
     for channel, expected in (("email", 4313), ("webhook", 4313), ("sms", 4300)):
         body = {"channel": channel, "value": value}
-        status, told = await dispatch.api("PUT", "/v1/receivers/ann/addresses/x", body)
-        assert (status, told["code"]) == (422, expected), (channel, told)
+        status, answer = await dispatch.api("PUT", "/v1/receivers/ann/addresses/x", body)
+        assert (status, answer["code"]) == (422, expected), (channel, answer)
 
 
 @pytest.mark.parametrize("path", ["/in/twilio/wrong-secret", "/in/relay/", "/in/x/" + "y" * 500])
@@ -153,8 +153,8 @@ async def test_34_a_callback_with_a_wrong_secret_changes_nothing(dispatch: Runni
     async with asyncio.timeout(DEADLINE_S):
         token = await _send_to_ann(dispatch)
         before = (await dispatch.api("GET", "/v1/notifications/n1/deliveries"))[1]
-        status, told = await dispatch.api("POST", path, {"status": "failed", "id": "n1"})
-        assert (status, told["code"], told["accepted"]) == (404, 4308, False)
+        status, answer = await dispatch.api("POST", path, {"status": "failed", "id": "n1"})
+        assert (status, answer["code"], answer["accepted"]) == (404, 4308, False)
         assert (await dispatch.api("GET", "/v1/notifications/n1/deliveries"))[1] == before
         assert (await dispatch.api("GET", "/v1/inbox/counts", key=token))[1]["unread"] == 1
 
@@ -178,8 +178,8 @@ async def test_37_a_forged_receipt_changes_nothing(dispatch: Running) -> None:
         )
         for kind in ("delivered", "read", "confirmed"):
             for key in (*forged, f"{head}.{swapped[1]}.{signature}"):
-                status, told = await dispatch.api("POST", "/v1/inbox/marks", {"mark": kind, "up_to": "9.9"}, key=key)
-                assert (status, told["code"]) == (401, 4312)
+                status, answer = await dispatch.api("POST", "/v1/inbox/marks", {"mark": kind, "up_to": "9.9"}, key=key)
+                assert (status, answer["code"]) == (401, 4312)
         mark = {"mark": "read", "ids": ["n1"]}
         assert (await dispatch.api("POST", "/v1/inbox/marks", mark, key=".".join(swapped)))[1]["items"] == []
         [row] = (await dispatch.api("GET", "/v1/notifications/n1/deliveries"))[1]["deliveries"]
@@ -204,9 +204,9 @@ async def test_50_a_full_disk_refuses_and_loses_nothing_that_was_accepted(tmp_pa
         names: list[str] = []
         await store.writer.run(lambda connection: _limit_pages(connection, 20))
         for number in range(1_000):
-            status, told = await both.api("PUT", f"/v1/notifications/n{number}", {**ANN, "content": content})
+            status, answer = await both.api("PUT", f"/v1/notifications/n{number}", {**ANN, "content": content})
             if status != 202:
-                assert (status, told["code"], told["retry"]) == (503, 4311, True)
+                assert (status, answer["code"], answer["retry"]) == (503, 4311, True)
                 break
             names.append(f"n{number}")
         else:
@@ -214,8 +214,8 @@ async def test_50_a_full_disk_refuses_and_loses_nothing_that_was_accepted(tmp_pa
         assert (await both.api("GET", "/v1/receivers/ann"))[0] == 200, "reading goes on"
         await store.writer.run(lambda connection: _limit_pages(connection, 1_000_000))
         again = f"n{len(names)}"
-        status, told = await both.api("PUT", f"/v1/notifications/{again}", {**ANN, "content": content})
-        assert status == 202 and "repeat" not in told, "what was refused was not accepted"
+        status, answer = await both.api("PUT", f"/v1/notifications/{again}", {**ANN, "content": content})
+        assert status == 202 and "repeat" not in answer, "what was refused was not accepted"
         for name in (*names, again):
             await wait_for(both, name)
             assert (await wait_for_state(both, name, "sent"))["attempt"] == 1
@@ -268,9 +268,9 @@ async def test_53_a_node_that_is_away_delays_no_channel_but_the_inbox_of_connect
                 assert (await both.api("PUT", "/v1/notifications/n1", ANN))[0] == 202
                 await wait_for_state(both, "n1", "sent")
                 await wait_for(both, "n1")
-                _, told = await poll
-                if not told["items"]:
-                    _, told = await both.api("GET", "/v1/inbox?after=0.0", key=token)
-                assert [item["id"] for item in told["items"]] == ["n1"]
+                _, answer = await poll
+                if not answer["items"]:
+                    _, answer = await both.api("GET", "/v1/inbox?after=0.0", key=token)
+                assert [item["id"] for item in answer["items"]] == ["n1"]
         finally:
             await part.stop()

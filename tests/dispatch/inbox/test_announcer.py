@@ -132,7 +132,10 @@ async def test_the_head_of_a_new_item_does_not_wait_for_those_of_a_restart(
 
     monkeypatch.setattr(Client, "publish", publish_held)
     announcer = Announcer(
-        dispatch.node_url, signing.sign_service, read_all, on_complete=lambda told: is_complete.set() if told else None
+        dispatch.node_url,
+        signing.sign_service,
+        read_all,
+        on_complete=lambda answer: is_complete.set() if answer else None,
     )
     async with asyncio.timeout(DEADLINE_S), Client(dispatch.node_url, token=signing.sign_service) as client:
         held = [client.subscribe(head_subject("shop", name)) for name in names]

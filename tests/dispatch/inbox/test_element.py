@@ -120,8 +120,8 @@ async def test_five_lines_show_an_inbox_that_a_mouse_and_a_keyboard_use(
         await expect(first.get_by_role("link", name="Track")).to_have_attribute("href", "https://example.com/t")
         await first.get_by_role("button", name="Got it").click()
         await expect(page.get_by_role("button", name="Notifications, 55 unread")).to_be_visible()
-        _, told = await both.api("GET", "/v1/events?types=item.confirmed", None)
-        assert len(told["events"]) == 1
+        _, answer = await both.api("GET", "/v1/events?types=item.confirmed", None)
+        assert len(answer["events"]) == 1
         await page.get_by_role("button", name="Load older").click()
         await expect(rows(page)).to_have_count(56)
         await expect(page.get_by_role("button", name="Load older")).to_be_hidden()
@@ -165,9 +165,9 @@ async def test_preferences_are_kept_and_axe_finds_no_fault(
             await page.get_by_role("button", name="Back").click()
         await page.get_by_role("button", name="Preferences").click()
         await page.get_by_role("checkbox", name="News and offers: E-mail").uncheck()
-        while not (told := (await both.api("GET", "/v1/receivers/ann/preferences"))[1]["categories"]):
+        while not (answer := (await both.api("GET", "/v1/receivers/ann/preferences"))[1]["categories"]):
             pass  # each answer is a turn of the loop
-        assert told == {"news": {"email": False}}
+        assert answer == {"news": {"email": False}}
         await page.reload()
         await page.get_by_role("button", name="Notifications").click()
         await page.get_by_role("button", name="Preferences").click()

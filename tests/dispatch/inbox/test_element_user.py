@@ -32,7 +32,9 @@ async def test_logout_removes_what_the_last_user_saw(page: Page, serve: Serve, r
     async with asyncio.timeout(DEADLINE_S), open_shop(serve) as shop, shop.running(runtime_folder) as both:
         await send(both, "a", "b")
         await open_tab(page, shop.address, await both.make_token("ann"))
-        await page.evaluate(f"() => {INBOX}.addEventListener('godwit-change', (e) => (window.told = e.detail.unread))")
+        await page.evaluate(
+            f"() => {INBOX}.addEventListener('godwit-change', (e) => (window.unread = e.detail.unread))"
+        )
         await page.get_by_role("button", name="Notifications, 2 unread").click()
         await expect(rows(page)).to_have_count(2)
         await page.get_by_role("button", name="Preferences").click()
@@ -42,7 +44,7 @@ async def test_logout_removes_what_the_last_user_saw(page: Page, serve: Serve, r
         await expect(page.get_by_text("No notifications.")).to_be_visible()
         await expect(rows(page)).to_have_count(0)
         await expect(page.locator("godwit-inbox input")).to_have_count(0)
-        assert await page.evaluate("() => window.told") == 0
+        assert await page.evaluate("() => window.unread") == 0
 
 
 async def test_only_what_is_shown_was_seen(page: Page, serve: Serve, runtime_folder: Path) -> None:

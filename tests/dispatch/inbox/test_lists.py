@@ -27,15 +27,15 @@ async def send(both: Running, *names: str, **more: Any) -> None:
 
 
 async def list_ids(both: Running, token: str, more: str = "", before: str = NEWEST) -> list[str]:
-    status, told = await both.api("GET", f"/v1/inbox?before={before}{more}", key=token)
-    assert status == 200, told
-    return [item["id"] for item in told["items"]]
+    status, answer = await both.api("GET", f"/v1/inbox?before={before}{more}", key=token)
+    assert status == 200, answer
+    return [item["id"] for item in answer["items"]]
 
 
 async def mark(both: Running, token: str, kind: str, *ids: str) -> Any:
-    status, told = await both.api("POST", "/v1/inbox/marks", {"mark": kind, "ids": list(ids)}, key=token)
-    assert status == 200, told
-    return told
+    status, answer = await both.api("POST", "/v1/inbox/marks", {"mark": kind, "ids": list(ids)}, key=token)
+    assert status == 200, answer
+    return answer
 
 
 async def test_a_mark_does_not_move_an_item_within_a_list(dispatch: Running) -> None:
@@ -73,10 +73,10 @@ async def test_a_list_shows_one_state_or_one_category(dispatch: Running) -> None
             f"before={NEWEST}&after=0.0",
             f"before={NEWEST}&wait=1",
         ):
-            status, told = await dispatch.api("GET", f"/v1/inbox?{wrong}", key=token)
-            assert (status, told["code"]) == (422, 4300) and "before" in told["detail"], wrong
-        status, told = await dispatch.api("GET", f"/v1/inbox?before={NEWEST}&state=odd", key=token)
-        assert (status, told["code"]) == (422, 4300) and "active, unread, read, archived" in told["detail"]
+            status, answer = await dispatch.api("GET", f"/v1/inbox?{wrong}", key=token)
+            assert (status, answer["code"]) == (422, 4300) and "before" in answer["detail"], wrong
+        status, answer = await dispatch.api("GET", f"/v1/inbox?before={NEWEST}&state=odd", key=token)
+        assert (status, answer["code"]) == (422, 4300) and "active, unread, read, archived" in answer["detail"]
 
 
 async def test_a_mark_by_id_reaches_an_item_that_another_device_has_changed(dispatch: Running) -> None:
@@ -84,8 +84,8 @@ async def test_a_mark_by_id_reaches_an_item_that_another_device_has_changed(disp
         await send(dispatch, "a")
         token = await dispatch.make_token("ann")
         await mark(dispatch, token, "seen", "a")  # the position that the other device knows is old by now
-        told = await mark(dispatch, token, "read", "a", "a", "unknown")
-        assert told["unread"] == 0 and [item["flags"] for item in told["items"]] == [["seen", "read"]]
+        answer = await mark(dispatch, token, "read", "a", "a", "unknown")
+        assert answer["unread"] == 0 and [item["flags"] for item in answer["items"]] == [["seen", "read"]]
         for wrong in (
             {"mark": "read"},
             {"mark": "read", "ids": ["a"], "items": []},

@@ -35,9 +35,9 @@ async def by_websocket(both: Running, token: str) -> Items:
         for number, subject in enumerate((SUBJECT, HEAD), 1):
             await socket.send_json({"id": number, "subscribe": subject})
         async for frame in socket:
-            for told in frame.json() if isinstance(frame.json(), list) else [frame.json()]:
-                if "message" in told:
-                    yield told["message"], told["content"]
+            for push in frame.json() if isinstance(frame.json(), list) else [frame.json()]:
+                if "message" in push:
+                    yield push["message"], push["content"]
 
 
 async def by_events(both: Running, token: str) -> Items:
@@ -45,9 +45,9 @@ async def by_events(both: Running, token: str) -> Items:
     async with both.http.get(url, headers={"Authorization": f"Bearer {token}"}) as answer:
         assert answer.status == 200, await answer.text()
         async for line in answer.content:
-            told = json.loads(line[6:]) if line.startswith(b"data: {") else {}
-            if "message" in told:
-                yield told["message"], told["content"]
+            push = json.loads(line[6:]) if line.startswith(b"data: {") else {}
+            if "message" in push:
+                yield push["message"], push["content"]
 
 
 async def by_polls(both: Running, token: str) -> Items:
@@ -62,9 +62,9 @@ async def by_polls(both: Running, token: str) -> Items:
             async with both.http.get(url, headers=headers) as answer:
                 assert answer.status == 200, await answer.text()
                 after = f"&after={answer.headers['Godwit-Position']}"
-                for told in await answer.json():
-                    if "message" in told:
-                        heard.put_nowait((told["message"], told["content"]))
+                for push in await answer.json():
+                    if "message" in push:
+                        heard.put_nowait((push["message"], push["content"]))
 
     polls = [asyncio.create_task(poll(subject)) for subject in (SUBJECT, HEAD)]
     try:
@@ -97,11 +97,11 @@ async def test_items_changes_and_heads_come(dispatch: Running, protocol: Any) ->
         await mark(dispatch, token, "read", "a")
         items: list[Any] = []
         while len(items) < 2 or head["unread"] != 1 or head["head"] != items[-1]["at"]:
-            subject, told = await anext(heard)
+            subject, answer = await anext(heard)
             if subject == HEAD:
-                head = told
+                head = answer
             else:
-                items.append(told)
+                items.append(answer)
         assert [(item["id"], item["flags"], item["unread"]) for item in items] == [
             ("b", [], 2),
             ("a", ["seen", "read"], 1),

@@ -72,12 +72,12 @@ async def test_a_webhook_is_signed_with_the_same_secret_after_a_new_key(tmp_path
             await send(both, "n1", made["secret"])
             for text in (made["secret"], hook["secret"], "the-key-of-a-service", PASSWORD):
                 assert not find_files(folder, text.encode())
-            told = await asyncio.to_thread(CliRunner().invoke, command, options)
-            assert isinstance(told.exception, ConfigInvalid), "a running dispatch holds the lock"
+            answer = await asyncio.to_thread(CliRunner().invoke, command, options)
+            assert isinstance(answer.exception, ConfigInvalid), "a running dispatch holds the lock"
         [before] = read_keys(keys)
-        told = await asyncio.to_thread(CliRunner().invoke, command, options)
-        assert told.exit_code == 0, told.output
-        shown = json.loads(told.output)
+        answer = await asyncio.to_thread(CliRunner().invoke, command, options)
+        assert answer.exit_code == 0, answer.output
+        shown = json.loads(answer.output)
         assert (shown["addresses"], shown["webhooks"], shown["unreadable"]) == (2, 1, 0)
         [after] = read_keys(keys)
         assert after != before and not keys.with_suffix(".new").exists()

@@ -25,7 +25,7 @@ SETTINGS = {
 
 @asynccontextmanager
 async def host(address: str, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
-    """A receiver at an address of its own: hosts are told apart by name, not by port."""
+    """A receiver at an address of its own: hosts are distinguished by name, not by port."""
     app = web.Application()
     app.router.add_post("/hook", handle)
     runner = web.AppRunner(app)
@@ -51,8 +51,8 @@ async def send_to(both: Running, name: str, *urls: str) -> None:
 
 
 async def list_rows(both: Running, name: str) -> list[dict[str, Any]]:
-    _, told = await both.api("GET", f"/v1/notifications/{name}/deliveries?channel=webhook")
-    return list(told["deliveries"])
+    _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries?channel=webhook")
+    return list(answer["deliveries"])
 
 
 @pytest.mark.parametrize(("status", "after"), [(429, "3600"), (503, "3600"), (429, "Fri, 31 Dec 9998 23:59:59 GMT")])
