@@ -49,7 +49,7 @@ NAMES = re.compile(
     r"|failures_per_minute|HeldTooMuch|AuthorizerSilent|PeerSilent|MessageSlow|RequestSlow|(?:Peer|Command|Connection)Fault"
     r"|MarkInvalid|fell_off|feed_falls|caught_up|evicted_(?:count|age|bytes)|accounts_forgiven|forgotten_arrival"
     r"|mqtt_left_out|descriptors_few|drain_unfinished|data_directory_opened|lived_ms|list_indicators|describe_figures"
-    r"|StandRow|WatchStand|CPU a delivery)\b",
+    r"|godwit_(?:accounts|keys|shard_held_bytes|audit_behind)|StandRow|WatchStand|CPU a delivery)\b",
     re.IGNORECASE,
 )
 FOLDERS = re.compile(

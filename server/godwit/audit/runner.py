@@ -73,7 +73,7 @@ class AuditRunner:
         for desk in self.desks:
             total.update(desk.counts)
         total["restarts"] = sum(task.restarts for task in self._tasks) + sum(d.host.counts["exits"] for d in self.desks)
-        total["behind"] = sum(desk.behind for desk in self.desks)
+        total["lag"] = sum(desk.behind for desk in self.desks)
         return total
 
     def describe_troubles(self) -> dict[str, str]:

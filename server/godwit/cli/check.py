@@ -25,7 +25,7 @@ class DnsFailed(GodwitError):
 
 @click.group()
 def check() -> None:
-    """Check what lies outside of dispatch."""
+    """Check what dispatch needs from other systems, such as DNS records."""
 
 
 @check.command()

@@ -56,7 +56,7 @@ dispatch.add_command(check)
 @config_options
 @click.option("--data", metavar="DIR", help="Directory for the data of dispatch.")
 def run(roles: str, file: Path | None, settings: tuple[str, ...], data: str | None) -> None:
-    """Run dispatch without a node. ROLES is `all`: the embedded store takes one process."""
+    """Run dispatch without a node. The only role is `all`, because the embedded store allows one process."""
     flags = {"node.data_directory": data, "dispatch.enabled": "true"}
     config = read_config(file, settings, flags)
     raise SystemExit(asyncio.run(run_dispatch(config, lambda: read_config(file, settings, flags, is_reload=True))))

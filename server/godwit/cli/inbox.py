@@ -37,7 +37,7 @@ class Reader:
 @click.command()
 @click.argument("receiver")
 @click.option("--limit", type=click.IntRange(1, 50), default=20, help="Show at most this many items (20).")
-@click.option("--follow", is_flag=True, help="Show also what comes and changes from now on.")
+@click.option("--follow", is_flag=True, help="Also show new and changed items as they arrive.")
 @server_options
 def inbox(receiver: str, limit: int, follow: bool, server: str | None, key_file: Path | None) -> None:
     """Show the newest items of a receiver's inbox, oldest first."""

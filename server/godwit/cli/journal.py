@@ -69,7 +69,7 @@ def show(directory: Path, as_json: bool) -> None:
 def check(directory: Path, as_json: bool) -> None:
     """Verify the checksum of every row of the journal in DIR, and that its files are complete.
 
-    Exits 1 where a row, a file or a manifest is damaged or a segment is missing.
+    Exits with code 1 if a row, a file or a manifest is damaged, or a segment is missing.
     """
     from ..engine import check_journal  # loads the compiled engine
 

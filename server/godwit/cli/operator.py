@@ -70,7 +70,7 @@ def revoke(
 ) -> None:
     """Revoke an identity or a token: reject it from now on and close its connections.
 
-    Exits with code 3 if the disk is failing: the revocation holds until the node stops, and is written once the disk takes it.
+    Exits with code 3 if the disk is failing: the revocation holds until the node stops, and is written when the disk works again.
     """
     if is_list:
         for row in call(admin, token_file, "GET", "/v1/revocations")["rows"]:

@@ -66,22 +66,24 @@ PROTOCOL = (
         "Connections that began. One that never chose a protocol is counted at its end, as http.",
     ),
     _counter("disconnects", "connections", "Connections that ended."),
-    _counter("messages_in", "messages", "Messages that clients published with the right to do so."),
+    _counter("messages_in", "messages", "Messages that clients published and were allowed to."),
     _counter("messages_out", "messages", "Messages passed to sockets, including snapshots and conflated messages."),
     _counter("bytes_in", "bytes", "Bytes received."),
     _counter("bytes_out", "bytes", "Bytes sent."),
     _counter("publishes_refused", "publishes", "Publishes refused."),
-    _counter("gaps", "gaps", "Gaps sent: a client missed messages, and knows which."),
+    _counter("gaps", "gaps", "Gaps sent: each names to a client which messages it missed."),
     _counter("recovered", "subscriptions", "Subscriptions that resumed at their position and missed nothing."),
     _counter("resynced", "subscriptions", "Subscriptions that could not resume at their position and received a gap."),
-    _counter("dropped", "messages", "At-most-once messages dropped for slow consumers, who received their number."),
+    _counter(
+        "dropped", "messages", "At-most-once messages dropped for slow consumers. The client receives their count."
+    ),
 )
 """For each shard and protocol; the sums are those of the shard, the protocol and the node."""
 
 SHARD = (
     _gauge("streams", "streams", "Streams of encoded frames."),
     _gauge("window_bytes", "bytes", "Bytes of the streams' windows."),
-    _gauge("held_bytes", "bytes", "Bytes of half-received messages, waiting commands and partly sent frames."),
+    _gauge("partial_bytes", "bytes", "Bytes of half-received messages, waiting commands and partly sent frames."),
     _gauge("catching_up", "subscriptions", "Subscriptions that receive older messages from the logs."),
     _gauge("sockets", "sockets", "Open sockets."),
     _counter("connections_refused", "connections", "Connections refused, and requests that could not be read."),
@@ -136,11 +138,11 @@ NODE = (
         "MQTT sessions that outlive their connection, of connected and disconnected clients.",
     ),
     _gauge("mqtt_wills_bytes", "bytes", "Memory of the wills of MQTT clients, connected or not."),
-    _gauge("keys", "keys", "Idempotency keys remembered."),
+    _gauge("idempotency_keys", "keys", "Idempotency keys remembered."),
     _gauge("index_entries", "arrivals", "Arrivals remembered for resume tokens."),
     _gauge("feed_entries", "messages", "Messages that the slowest shard has not read yet."),
     _gauge("feed_bytes", "bytes", "Bytes of the messages that the slowest shard has not read yet."),
-    _counter("feed_overruns", "falls", "Times a shard fell behind by the whole feed."),
+    _counter("feed_overruns", "times", "Times a shard fell behind by the whole feed."),
     _counter("messages_accepted", "messages", "Messages accepted, including the node's own."),
     _counter("messages_refused", "messages", "Messages that were allowed, but could not be accepted."),
     _counter("duplicate_publishes", "publishes", "Repeated publishes, recognized by their key or number."),
@@ -149,10 +151,14 @@ NODE = (
     _counter("messages_evicted_by_bytes", "messages", "Messages evicted because the node's logs had too many bytes."),
     _counter("evicted_snapshots", "snapshots", "Snapshots evicted because the node's snapshots had too many bytes."),
     _counter("subjects_evicted", "subjects", "Subjects evicted."),
-    _gauge("accounts", "accounts", "Rate limit entries: addresses, identities and tenants whose usage is remembered."),
+    _gauge(
+        "rate_limit_entries",
+        "entries",
+        "Rate limit entries: addresses, identities and tenants whose usage is remembered.",
+    ),
     _counter(
         "rate_limit_entries_evicted",
-        "accounts",
+        "entries",
         "Rate limit entries evicted to make room before their limits had recovered.",
     ),
     _counter("node_reports_dropped", "reports", "Reports dropped because Python did not read them in time."),
@@ -195,6 +201,9 @@ PROCESS = ("cpu_seconds", "memory_bytes")
 """Metrics of the node that have the usual process names in /metrics: process_cpu_seconds, process_resident_memory_bytes."""
 ENGINE_NAMES = {
     "driver_syscalls": "enters",
+    "idempotency_keys": "keys",
+    "partial_bytes": "held_bytes",
+    "rate_limit_entries": "accounts",
     "subjects_evicted": "forgotten",
     "duplicate_publishes": "repeats",
     "connections_refused": "refused",
@@ -221,7 +230,7 @@ AUDIT_FIGURES = (
         "Batches whose `take` raised an error or exceeded audit.take_timeout_ms.",
     ),
     MetricSpec("audit_restarts", Kind.COUNTER, "tasks", "Times that the task of an audit ended and was restarted."),
-    MetricSpec("audit_behind", Kind.GAUGE, "events", "Events that wait for audits."),
+    MetricSpec("audit_lag", Kind.GAUGE, "events", "Events that wait for audits."),
 )
 """Counts of all audit extensions together, made in Python."""
 

@@ -151,8 +151,14 @@ def list_metrics() -> Iterator[tuple[str, str, str, str]]:
     yield "godwit_shard_failed", "gauge", "shard", FAILED.sentence
     yield "godwit_limit", "gauge", "limit", LIMIT.sentence
     yield "godwit_limit_reached_total", "counter", "limit", REACHED.sentence
-    for outcome in ("asked", "granted", "refused", "failed"):
-        yield f"godwit_authorizer_{outcome}_total", "counter", "", f"Calls of the authorizer: {outcome}."
+    outcomes = {
+        "asked": "",
+        "granted": " that it allowed",
+        "refused": " that it denied",
+        "failed": " without an answer in time, or with an error",
+    }
+    for outcome, which in outcomes.items():
+        yield f"godwit_authorizer_{outcome}_total", "counter", "", f"Calls of the authorizer{which}."
     revoked = "Grants that were withdrawn at once, because the token or identity had been revoked meanwhile."
     yield "godwit_authorizer_revoked_total", "counter", "", revoked
     yield "godwit_authorizer_waiting", "gauge", "", "Calls of the authorizer without an answer yet."

@@ -49,7 +49,7 @@ def field_options(command: Command) -> Command:
 def plan(
     file: Path | None, figures: Path | None, keep: Path | None, driver: str, check: bool, as_json: bool, **flags: Any
 ) -> None:
-    """Measure this machine (less than a minute) and predict what it carries.
+    """Measure this machine (less than a minute) and predict its capacity.
 
     FILE is a TOML file with the tables `workload` and `machine`; flags override it.
     """

@@ -28,12 +28,14 @@ class Workload:
     connections: int = number(10_000, "Clients connected at once.", 1, 100_000_000)
     subjects: int = number(100, "Subjects that messages are published on.", 1, 100_000_000)
     messages_per_second: float = number(100.0, "Messages published a second, on all subjects together.", 0.0, 1e9)
-    fan_out: float = number(0.0, "Clients that get one message; 0: connections / subjects.", 0.0, 1e8)
+    fan_out: float = number(0.0, "Clients that receive each message; 0: connections / subjects.", 0.0, 1e8)
     message_bytes: int = number(144, "Content of one message.", 1, 67_108_864)
     conflate_ms: int = number(0, "Conflation window of every subscription; 0: every message is sent.", 0, 3_600_000)
     delay_ms_max: float = number(1_000.0, "How late a message may be when the node is busy.", 0.1, 3_600_000)
     messages_at_once: float = number(1.0, "Messages that reach the node in one write of a publisher.", 1.0, 1e6)
-    away_seconds: float = number(5.0, "How long everybody is away before a reconnect storm.", 0.0, 86_400)
+    away_seconds: float = number(
+        5.0, "Seconds that all clients are disconnected before they reconnect at once.", 0.0, 86_400
+    )
     tls: bool = field(default=False, metadata={"sentence": "Clients connect by TLS.", "minimum": 0, "maximum": 1})
 
     @property
@@ -59,7 +61,7 @@ class Budget:
     cores: int = number(0, "Cores of the node; 0: those of this machine.", 0, 64)
     memory_mb: int = number(0, "Memory for node and kernel, MB; 0: this machine's.", 0, 100_000_000)
     descriptors: int = number(0, "Open files a process may have; 0: this machine's limit.", 0, 1 << 30)
-    network_mbit: int = number(0, "What the network carries, Mbit/s; 0: not asked.", 0, 10_000_000)
+    network_mbit: int = number(0, "Capacity of the network, Mbit/s; 0: not considered.", 0, 10_000_000)
 
 
 T = TypeVar("T", Workload, Budget)

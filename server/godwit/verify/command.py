@@ -38,8 +38,10 @@ _NOT_OF_THE_PLAN = ("seed", "json_file", "html_file")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=None, help="Repeat the random choices of this seed.")
 @click.option("--url", metavar="URL", default=None, help="Test the running node at this URL.")
 @click.option("--broker", "other", type=click.Choice(list(OTHERS)), default=None, help="Test this broker.")
-@click.option("--subscribers", type=click.IntRange(1, 5_000), default=200, show_default=True)
-@click.option("--publishers", type=click.IntRange(1, 200), default=6, show_default=True)
+@click.option(
+    "--subscribers", type=click.IntRange(1, 5_000), default=200, show_default=True, help="Number of subscribers."
+)
+@click.option("--publishers", type=click.IntRange(1, 200), default=6, show_default=True, help="Number of publishers.")
 @click.option(
     "--rate", type=click.FloatRange(1, 100_000), default=150.0, show_default=True, help="Publishes per second."
 )
@@ -95,7 +97,7 @@ def verify(
 ) -> None:
     """Verify delivery: publish and subscribe in every way, inject faults, and compare what was received with what was published.
 
-    Exits with code 0 if every guarantee held: in order, nothing lost, nothing twice, every gap reported and counted. Exits with
+    Exits with code 0 if every guarantee held: in order, nothing lost, nothing received twice, every gap reported and counted. Exits with
     code 1 if one was broken, and prints the shortest history that shows it. Exits with code 2 if nothing could be judged.
     """
     try:

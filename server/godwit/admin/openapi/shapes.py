@@ -64,8 +64,8 @@ SHAPES: dict[str, Schema] = {
             "Calls of the authorizer since the start; `waiting`: calls without an answer yet.", waiting=COUNT
         ),
         audits=shape(
-            "Events that audits received, lost and failed to process since the start; `behind`: events that wait.",
-            behind=COUNT,
+            "Events that audits received, lost and failed to process since the start; `lag`: events that wait.",
+            lag=COUNT,
         ),
         client={**TEXT, "description": "Address of the client port."},
         driver={**TEXT, "description": "How the node uses the kernel: `io_uring` or `readiness` (epoll)."},
