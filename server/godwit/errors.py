@@ -140,7 +140,13 @@ class NodeFailed(GodwitError):
 class ListenFailed(NodeFailed):
     """A port could not be opened."""
 
-    def __init__(self, listener: str, address: str, reason: str) -> None:
+    def __init__(self, listener: str, address: str, reason: str | OSError) -> None:
         self.listener = listener
         self.address = address
-        super().__init__(f"cannot listen for {listener} on {address}: {reason}")
+        super().__init__(f"cannot listen for {listener} on {address}: {_describe(reason)}")
+
+
+def _describe(reason: str | OSError) -> str:
+    """The system's words for an error. asyncio repeats the address before them."""
+    text = reason if isinstance(reason, str) else reason.strerror or str(reason)
+    return text.rpartition("): ")[2] if text.startswith("error while attempting to bind on address") else text

@@ -1,5 +1,8 @@
 """An error names the problem in one line, and can be caught by its class."""
 
+import errno
+import socket
+
 import pytest
 
 from godwit import errors
@@ -28,3 +31,15 @@ def test_closing_and_refusing_say_whether_to_come_back() -> None:
     assert errors.SessionClosed(4200, "draining", reconnect_after_ms=5).reconnect
     assert not errors.CommandRefused(4101, "SubjectInvalid", "no").retry
     assert "client on 127.0.0.1:1" in str(errors.ListenFailed("client", "127.0.0.1:1", "taken"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (OSError(errno.EADDRINUSE, "error while attempting to bind on address ('::1', 1): in use"), "in use"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
+        (OSError("no number"), "no number"),
+    ],
+)
+def test_a_port_that_cannot_be_opened_is_described_in_the_words_of_the_system(reason: OSError, words: str) -> None:
+    assert str(errors.ListenFailed("admin", "[::1]:1", reason)) == f"cannot listen for admin on [::1]:1: {words}"

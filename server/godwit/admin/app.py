@@ -80,7 +80,7 @@ class AdminPort:
             self._server = await listening
         except OSError as error:
             await self._runner.cleanup()
-            raise ListenFailed("admin", str(wanted), error.strerror or str(error)) from error
+            raise ListenFailed("admin", str(wanted), error) from error
         host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
 

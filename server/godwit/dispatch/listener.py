@@ -44,7 +44,7 @@ class Listener:
             )
         except OSError as error:
             await self._runner.cleanup()
-            raise ListenFailed(self._setting, str(wanted), error.strerror or str(error)) from error
+            raise ListenFailed(self._setting, str(wanted), error) from error
         host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
 

@@ -58,7 +58,7 @@ class BounceServer:
             self._server = await asyncio.get_running_loop().create_server(self._open, self._host, self._port)
         except OSError as error:
             where = f"{self._host}:{self._port}"
-            raise ListenFailed("dispatch_email.bounce_address", where, error.strerror or str(error)) from error
+            raise ListenFailed("dispatch_email.bounce_address", where, error) from error
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
