@@ -53,6 +53,7 @@ def test_an_old_database_is_brought_up_to_date_with_what_is_in_it(tmp_path: Path
 def test_an_item_of_each_earlier_version_is_in_the_inbox_afterwards(tmp_path: Path, version: int) -> None:
     """Two items, of which the first was changed: in version 5 nothing says where it stood."""
     with closing(sqlite3.connect(tmp_path / "old.sqlite")) as connection:
+        connection.create_function("digest_value", 2, digest_value)
         connection.executescript(OLD.read_text("utf-8"))
         for step in range(OLDEST, version):
             connection.executescript(f"{MIGRATIONS[step]} PRAGMA user_version = {step + 1};")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
+import zlib
 from typing import Any
 
 from godwit.dispatch.channels.webhook.http import HttpPoster
@@ -15,8 +17,17 @@ from godwit.dispatch.stores.sqlite.feed.hooks import Hook
 
 
 def test_members_are_packed_and_unpacked() -> None:
-    members = [Member(5, 9, 2, True), Member(6, 1, 0, False), Member(2**40, 0, 7, False)]
-    assert unpack_members(pack_members(members)) == members
+    few = [Member(5, 9, 2, True), Member(6, 1, 0, False), Member(2**40, 0, 7, False)]
+    many = [Member(rid, rid % 3, rid % 2, rid % 5 == 0) for rid in range(400)]
+    for members in ([], few, many[:30], many[:31], many):
+        assert unpack_members(pack_members(members)) == members
+    numbers = array.array("q", [5, 9, 5, 1, -8, 0])
+    assert unpack_members(zlib.compress(numbers.tobytes(), 1, 9)) == few[:2]  # as earlier versions stored few
+
+
+def test_members_take_little_space() -> None:
+    assert len(pack_members([Member(1_000_000, 0, 0, False)])) <= 8
+    assert len(pack_members([Member(1_000_000 + 7 * number, 0, 0, False) for number in range(500)])) <= 200
 
 
 def test_probes_come_later_and_later_and_end() -> None:

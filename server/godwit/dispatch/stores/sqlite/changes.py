@@ -13,13 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from ...model import DeliveryKey, State
 from .many.rows import run_on_rows
 from .tenants import count_deliveries
 
 SMALL = 90
-"""How many numbers of an event fit into the smallest window."""
+"""Numbers of an event that are shorter and quicker to pack without compression, at most."""
 _EVENT = "INSERT INTO event (tenant, type, nid, channel, reason, time_ms, count, members)"
+_PACK, _UNPACK = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[int]).decode
 UNREPORTED = (State.QUEUED, State.SENDING)
 """States without an event."""
 
@@ -82,8 +85,10 @@ class Changes:
 
     def note_all(self, channel: str, rows: Iterable[tuple[int, str, int]]) -> None:
         """The same for many deliveries, each by its notification, what happened, and its receiver."""
+        members: dict[int, Member] = {}
         for nid, kind, rid in rows:
-            self._events.setdefault((nid, channel, kind, ""), []).append(Member(rid, 0, 0, False))
+            member = members.get(rid) or members.setdefault(rid, Member(rid, 0, 0, False))
+            self._events.setdefault((nid, channel, kind, ""), []).append(member)
 
     def store(self) -> None:
         """Write the counts and events."""
@@ -139,20 +144,21 @@ def add_counts(connection: sqlite3.Connection, counts: Mapping[tuple[int, str, S
 
 
 def pack_members(members: Iterable[Member]) -> bytes:
-    """Members as compressed differences of their numbers, which are close together within a page."""
-    numbers = array.array("q")
+    """Members as differences of their numbers, which are close together within a page: an array in MessagePack, or compressed
+    64-bit integers where there are many.
+    """
+    numbers: list[int] = []
     rid = aid = 0
     for member in members:
-        numbers.extend((member.rid - rid, member.aid - aid, member.attempt * 2 + member.is_doubtful))
+        numbers += (member.rid - rid, member.aid - aid, member.attempt * 2 + member.is_doubtful)
         rid, aid = member.rid, member.aid
-    size = 15 if len(numbers) > SMALL else 9  # a small window costs less than the one member of most events
-    return zlib.compress(numbers.tobytes(), 1, size)
+    return _PACK(numbers) if len(numbers) <= SMALL else zlib.compress(array.array("q", numbers).tobytes(), 1)
 
 
 def unpack_members(packed: bytes) -> list[Member]:
     """The members of `pack_members`."""
-    numbers = array.array("q")
-    numbers.frombytes(zlib.decompress(packed))
+    is_plain = packed[0] & 0x80  # an array in MessagePack; compressed data begins with a smaller byte
+    numbers: Sequence[int] = _UNPACK(packed) if is_plain else array.array("q", zlib.decompress(packed))
     members = []
     rid = aid = 0
     for at in range(0, len(numbers), 3):

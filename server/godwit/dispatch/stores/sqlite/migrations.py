@@ -89,6 +89,8 @@ UPDATE delivery SET doubt = 1 WHERE state IN (1, 2) AND attempt = 0 AND EXISTS (
   WHERE own.nid = delivery.nid AND own.rid = delivery.rid AND own.aid = delivery.aid AND own.channel = delivery.channel
 ) AND EXISTS (SELECT 1 FROM sent_value AS other WHERE other.nid = delivery.nid AND other.rid = 0 AND other.channel = delivery.channel);
 """,
+    # Small events are no longer compressed. Both forms are read; an older version reads only the old one.
+    15: "",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 
