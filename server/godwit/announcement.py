@@ -67,5 +67,6 @@ def _look_at_descriptors(connections_max: int) -> None:
     """Warn if clients can use all file descriptors: then new connections are closed without a code."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit - DESCRIPTORS_KEPT < connections_max:
-        hint = f"set limits.connections_max to {max(1, limit - DESCRIPTORS_KEPT):,} or less, or raise ulimit -n"
+        few = f"set limits.connections_max to {limit - DESCRIPTORS_KEPT:,} or less, or "
+        hint = f"{few if limit > DESCRIPTORS_KEPT else ''}raise ulimit -n to {connections_max + DESCRIPTORS_KEPT:,}"
         read_logger().warning("descriptor_limit_low", descriptors=limit, connections_max=connections_max, hint=hint)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import resource
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,50 @@ async def test_67_with_no_descriptor_left_nothing_spins_and_who_is_there_stays(d
                 assert node.cpu_seconds() - used < max(0.5, took * 0.9), "nothing spins"
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("driver", ["readiness", "auto"])
+@pytest.mark.parametrize("limit", [64, 256])
+async def test_67_clients_cannot_take_the_descriptors_of_the_admin_port_and_the_journal(
+    limit: int, driver: str, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("a-token-of-the-operator")
+    (tmp_path / "token").chmod(0o600)
+    settings: dict[str, object] = {
+        "node.driver": driver,
+        "node.shards": 2,
+        "node.data_directory": tmp_path / "data",
+        "journal.segment_bytes_max": 65_536,
+        "admin.token_file": tmp_path / "token",
+    }
+    before = (sys.executable, "-c", LIMITED, str(limit))
+    operator = {"Authorization": "Bearer a-token-of-the-operator"}
+    async with (
+        running_node(settings, before=before) as node,
+        asyncio.timeout(DEADLINE_S * 2),
+        Client(node.url) as client,
+        aiohttp.ClientSession(headers=operator) as http,
+        contextlib.AsyncExitStack() as storm,
+    ):
+        await client.publish("/a", "first", ack="disk")
+        for _ in range(limit + 200):
+            with contextlib.suppress(OSError):
+                await storm.enter_async_context(Peer.open(node.host, node.port))
+        segments = tmp_path / "data" / "journal" / "messages"
+        sealed = len(list(segments.glob("*.arrow")))
+        for _ in range(40):
+            await client.publish("/a", "x" * 5_000, ack="disk")
+        assert len(list(segments.glob("*.arrow"))) > sealed
+        for method, path in (("GET", "/health/ready"), ("GET", "/metrics"), ("POST", "/v1/reload")):
+            async with http.request(method, f"{node.admin_url}{path}") as answer:
+                assert answer.status == 200, path
 
 
 async def test_70_a_broken_reload_changes_nothing_and_an_empty_list_allows_nobody(tmp_path: Path) -> None:
