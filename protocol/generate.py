@@ -294,7 +294,7 @@ def markdown_limits(limits: Table, fixed: Table) -> str:
         for name, row in limits.items()
     )
     rows += "".join(
-        f"| `{name}` | {row['value']:,} | fixed | wire | {row.get('code', '')} | {row['sentence']} |\n"
+        f"| `{name}` | {row['value']:,} | fixed | protocol | {row.get('code', '')} | {row['sentence']} |\n"
         for name, row in fixed.items()
     )
     return f"| limit | default | bounds | whose | code | meaning |\n|---|---|---|---|---|---|\n{rows}"

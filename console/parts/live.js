@@ -1,4 +1,4 @@
-// One WebSocket to the client port, the JSON wire: what any client may do there, under the same rights. Owns connecting again and going on
+// One WebSocket to the client port, the JSON encoding: what any client may do there, under the same rights. Owns connecting again and going on
 // where it stood, also after the tab was hidden (while hidden there is no connection).
 
 import { cancel, isHidden, keepForTab, later, onVisibility, openSocket, readFromTab } from "../browser.js";

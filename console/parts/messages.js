@@ -32,7 +32,7 @@ export class Messages {
     if (!isPaused) this.draw();
   }
 
-  // A push of the JSON wire; what is no message, gap or loss is passed over.
+  // A push of the JSON encoding; what is no message, gap or loss is passed over.
   add(push, now_ms) {
     if (push.message !== undefined) this.push(push.time, push.message, push.at ?? "", contentOf(push), push.snapshot ? "snapshot" : "");
     else if (push.gap !== undefined) this.push(now_ms, push.gap, push.at ?? "", `gap: ${push.reason}, ${push.missed ?? "an unknown number"} missed`, "lost");

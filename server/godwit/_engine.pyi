@@ -37,7 +37,7 @@ class Engine:
 
         ("authorize", connection, token | None, client | None, address, is_renewal, certificate | None),
         ("ask", connection, identity, action, selector, tenant, authority, is_background),
-        ("connected", connection, identity, client, address, wire, tenant, authority),
+        ("connected", connection, identity, client, address, protocol, tenant, authority),
         ("subscribed", connection, selector, outcome, position | None), ("unsubscribed", connection, selector),
         ("disconnected", connection, code, duration_ms), ("refused", address, code, reason, connection | 0, client),
         ("command_refused", connection, identity, address, code, reason, client, tenant, authority),
@@ -97,7 +97,7 @@ class Engine:
         """
 
     def purge(self, subject: str) -> tuple[int | None, bool]:
-        """Takes back what a subject keeps; how many messages went, None where there is no such subject."""
+        """Delete the kept messages and snapshot of a subject; returns the number of messages, None if the subject does not exist."""
 
     def revoke(
         self, identity: str | None, token: str | None, code: int, tenant: str | None, authority: str | None

@@ -278,7 +278,7 @@ def open_engine(config: Config, start: Start) -> Engine:
     except ValueError as error:
         if str(error).startswith("tls"):
             raise _blame(error) from error
-        raise NodeFailed(f"the engine does not take its settings: {error}") from error
+        raise NodeFailed(f"the engine does not accept its settings: {error}") from error
 
 
 def _blame(error: ValueError) -> ConfigInvalid:
@@ -286,7 +286,7 @@ def _blame(error: ValueError) -> ConfigInvalid:
     key, _, rest = str(error).partition(": ")
     value, _, bound = rest.partition(": ")
     if not key.startswith("tls.") or not bound:
-        return ConfigInvalid("configuration", "", f"is not one the engine takes: {error}")
+        return ConfigInvalid("configuration", "", f"is not accepted by the engine: {error}")
     return ConfigInvalid(key, value, bound)
 
 

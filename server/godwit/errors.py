@@ -88,7 +88,9 @@ class PositionFileInvalid(GodwitError, ValueError):
 
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
-        super().__init__(f"{path} holds no saved positions ({why}): repair it, or move it away to start without")
+        super().__init__(
+            f"{path} does not contain saved positions ({why}): repair the file, or move it away to start without positions"
+        )
 
 
 class PositionFileHeld(GodwitError):

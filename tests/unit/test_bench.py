@@ -91,7 +91,7 @@ def test_an_outcome_names_no_host_and_no_user() -> None:
 def test_servers_are_chosen_by_name_and_rivals_only_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda program: f"/bin/{program}" if program == "cc" else None)
     assert [target.name for target in choose_targets(LOADS["fanout"], "baseline,rivals")] == ["baseline"]
-    with pytest.raises(BenchFailed, match="not known"):
+    with pytest.raises(BenchFailed, match="not a known server"):
         choose_targets(LOADS["fanout"], "teapot")
 
 

@@ -50,7 +50,7 @@ def test_config_check_tells_a_mistake_and_exits_2(
     assert run(monkeypatch, "config", "check", "--config", str(file), "--set", "node.name=x") == 0
     assert run(monkeypatch, "config", "check", str(file), "--set", "node.name=x") == 0
     assert run(monkeypatch, "config", "check", str(file), "--config", str(file)) == 2
-    assert "valid; 2 of its values" in capsys.readouterr().out
+    assert "valid: 2 values set" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

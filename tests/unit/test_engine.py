@@ -107,7 +107,7 @@ def test_questions_become_values_that_do_not_show_a_token() -> None:
 @pytest.mark.skipif(not IS_BUILT, reason="the compiled engine is not built")
 def test_settings_the_engine_does_not_take_are_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("godwit.engine.make_settings", lambda *_, **__: {"shards": "many"})
-    with pytest.raises(NodeFailed, match="does not take its settings"):
+    with pytest.raises(NodeFailed, match="does not accept its settings"):
         open_engine(build_config({}, {}, {}), START)
 
 

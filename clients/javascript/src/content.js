@@ -1,6 +1,6 @@
 // Content as it travels: what a publisher's value becomes, and how a subscriber reads it.
 //
-// Three bodies read alike, `json()`, `text()` and `bytes()`: of bytes (binary wire), of text, and of a value that the JSON
+// Three bodies read alike, `json()`, `text()` and `bytes()`: of bytes (binary encoding), of text, and of a value that the JSON
 // wire has parsed already. Reading is lazy; the text and bytes of JSON content are exactly the publisher's.
 
 import { shown } from "./shown.js";
@@ -193,7 +193,7 @@ function readable(step) {
     if (error instanceof ContentInvalid) throw error;
     const message = error instanceof Error ? error.message : shown(error);
     const isDeep = error instanceof Error && /call stack|recursion/.test(message); // a RangeError may be the user's own
-    const named = new ContentInvalid(isDeep ? "content is nested too deep to be written as JSON" : `content: ${message}`);
+    const named = new ContentInvalid(isDeep ? "content is nested too deeply to be written as JSON" : `content: ${message}`);
     named.cause = error;
     throw named;
   }

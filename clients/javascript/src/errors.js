@@ -8,7 +8,7 @@
 //     ├── CommandRefused      the node answered one command with an error code; the session lives
 //     ├── SessionClosed       the session ended with a closing code that forbids coming back
 //     └── ClientError         the root of what only the client raises
-//         ├── FrameInvalid        the server sent what the wire does not allow: tried again on another connection, once
+//         ├── FrameInvalid        the server sent a frame that the protocol does not allow: one more connection is tried
 //         ├── SubscriptionExists  this client already has that selector
 //         ├── PublishQueueFull    more publishes wait for an answer than the client may hold
 //         ├── AnswerLost          the connection went before the answer to a publish that must not be sent twice
@@ -66,7 +66,7 @@ export class PositionFileInvalid extends GodwitError {
    * @param {string} why
    */
   constructor(path, why) {
-    super(`${path} holds no saved positions (${why}): repair it, or move it away to start without`);
+    super(`${path} does not contain saved positions (${why}): repair the file, or move it away to start without positions`);
     this.path = path;
     this.why = why;
   }

@@ -45,7 +45,7 @@ _FIGURES = {
     "state_bytes": ("gauge", "Memory of the state."),
 }
 _ROUNDS = {
-    "job_runs": ("counter", "Rounds that the job has completed."),
+    "job_runs": ("counter", "Runs of the job that have completed."),
     "problems": (
         "gauge",
         "Problems that the last round found: unreported faults, missing rows.",

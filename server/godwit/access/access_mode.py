@@ -129,7 +129,7 @@ class BasicAuthorizer(Authorizer):
         shown = hashlib.sha256(question.token.encode()).digest()
         matches = [hmac.compare_digest(shown, known) for known in self._digests]
         if not any(matches):
-            return Refusal("the token is not one that may publish", Code.TOKEN_INVALID)
+            return Refusal("the token is not a publishing token of this node", Code.TOKEN_INVALID)
         return Grant(_name(shown), EVERYTHING, authority="basic")
 
 

@@ -88,7 +88,7 @@ class CertificateAuthorizer(Authorizer):
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         if question.certificate is None or (question.token is not None and self.inner is not None):
             if self.inner is None:
-                return Refusal("this node asks for a certificate that names its holder", Code.CONNECT_REFUSED)
+                return Refusal("this node requires a client certificate that names its holder", Code.CONNECT_REFUSED)
             return await self.inner.connect(question)
         try:
             holder, expires_ms = read_holder(question.certificate, self._part)
@@ -159,7 +159,7 @@ class CertificateAuthorizer(Authorizer):
         the gate refuses such a grant.
         """
         if len(chain) > CHAIN_MAX:
-            raise ValueError(f"the certificate came with more than {CHAIN_MAX} others")
+            raise ValueError(f"the client sent more than {CHAIN_MAX} certificates beside its own")
         if not self._authorities and not self._removed:
             return _SOURCE
         certificate = x509.load_der_x509_certificate(der)

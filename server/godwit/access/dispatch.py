@@ -116,7 +116,7 @@ class DispatchAuthorizer(Authorizer):
         if self.inner is not None and (self._judges_tokens or question.certificate is not None):
             return await self.inner.connect(question)
         if self._anonymous is None:
-            return Refusal("this node asks for a token", Code.TOKEN_MISSING)
+            return Refusal("this node requires a token", Code.TOKEN_MISSING)
         return Grant("anonymous", self._anonymous, authority="anonymous")
 
 

@@ -6,11 +6,9 @@ from ..extension import ExtensionHost
 from ..monitoring.metric_specs import Kind, MetricSpec
 from .gate import Gate
 
-WAITING = MetricSpec(
-    "authorizer_waiting", Kind.GAUGE, "questions", "Questions to the authorizer without an answer yet."
-)
+WAITING = MetricSpec("authorizer_waiting", Kind.GAUGE, "questions", "Calls of the authorizer without an answer yet.")
 STUCK = MetricSpec(
-    "authorizer_stuck", Kind.GAUGE, "calls", "Calls of the authorizer that were given up and have not ended."
+    "authorizer_stuck", Kind.GAUGE, "calls", "Calls of the authorizer that were cancelled and have not ended."
 )
 
 

@@ -119,7 +119,7 @@ class Revocations:
                 self._full_looked_ms = self._now_ms()
                 self._drop_past()
             if len(self) >= REVOCATIONS_MAX:
-                raise NodeFailed(f"{REVOCATIONS_MAX:,} revocations are kept already")
+                raise NodeFailed(f"{REVOCATIONS_MAX:,} revocations are in force already: undo one first")
         self._all[revocation.key] = revocation
         if self.log is not None:
             self.log.append(revocation.describe())

@@ -28,6 +28,6 @@ def check_segment(name: str) -> None:
     try:
         check_subject("/" + name)
     except SubjectInvalid as error:
-        raise ValueError("the holder's name cannot stand in a subject") from error
+        raise ValueError("the identity of the token is not valid as a segment of a subject") from error
     if "/" in name or name.startswith("$") or "{" in name:
-        raise ValueError("the holder's name cannot stand in a subject")
+        raise ValueError("the identity of the token is not valid as a segment of a subject")

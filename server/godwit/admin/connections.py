@@ -40,14 +40,14 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
     async def show_connection(request: web.Request) -> web.Response:
         row = await asyncio.to_thread(view.engine.connection, read_id(request.match_info["connection"], "a connection"))
         if row is None:
-            raise web.HTTPNotFound(reason="no such connection: it has ended")
+            raise web.HTTPNotFound(reason="the connection does not exist: it has ended")
         return web.json_response({"stands": [], **_show(row)})
 
     async def end_connection(request: web.Request) -> web.Response:
         connection = read_id(request.match_info["connection"], "a connection")
         row = await asyncio.to_thread(view.engine.connection, connection)
         if row is None:
-            raise web.HTTPNotFound(reason="no such connection: it has ended")
+            raise web.HTTPNotFound(reason="the connection does not exist: it has ended")
         code = Code.CLOSED_BY_OPERATOR
         await asyncio.to_thread(view.engine.order, [CloseOrder(connection, int(code), "closed by an operator")])
         read_logger().info("connection_closed_by_operator", connection=show_id(connection), address=row["address"])

@@ -39,7 +39,9 @@ def add_routes(router: web.UrlDispatcher, view: NodeView, turn: Turn) -> None:
         subject = read_subject(request, "subject")
         rows = await asyncio.to_thread(view.engine.subjects, "", 1, subject)
         if not rows:
-            raise web.HTTPNotFound(reason="no such subject: it has no messages, no snapshot and no listener")
+            raise web.HTTPNotFound(
+                reason="the subject does not exist: it has no messages, no snapshot and no subscriber"
+            )
         return web.json_response(rows[0])
 
     router.add_get("/v1/subjects", list_subjects)

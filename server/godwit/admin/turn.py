@@ -26,7 +26,7 @@ class Turn:
     async def take(self, ask: Callable[..., Answer], *values: object) -> Answer:
         """Call a function on a thread when its turn comes; raises 503 if too many wait."""
         if self._waiting >= WAITING_MAX:
-            raise web.HTTPServiceUnavailable(reason="too many lists are asked for at once; try again in a second")
+            raise web.HTTPServiceUnavailable(reason="too many lists are requested at once; try again in a second")
         self._waiting += 1
         try:
             async with self._places:

@@ -182,7 +182,7 @@ class AuditDesk:
         self._late_since = time.monotonic()
         self.counts["failed"] += 1
         stack = self.host.read_stack() if self.host.is_blocked else ""
-        why = f"take: no end after {self._config.take_timeout_ms} ms (audit.take_timeout_ms)"
+        why = f"take: did not return within {self._config.take_timeout_ms} ms (audit.take_timeout_ms)"
         read_logger().error("audit_failed", audit=self.name, reason=why, events=events, stack=stack)
 
     def _wake(self) -> None:

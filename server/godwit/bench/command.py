@@ -72,7 +72,7 @@ def choose_targets(load: Load, against: str | None) -> list[Target]:
     for name in names:
         for one in RIVALS if name == "rivals" else (name,):
             if one not in TARGETS:
-                raise BenchFailed(f"{one} is not known; known are {', '.join(TARGETS)}")
+                raise BenchFailed(f"{one} is not a known server: expected one of {', '.join(TARGETS)}")
             if TARGETS[one].is_here():
                 chosen.append(TARGETS[one])
             elif against is not None and one not in RIVALS:

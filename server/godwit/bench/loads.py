@@ -265,7 +265,13 @@ LOADS = {
         ),
         Load("publish", "4 publishers, 2,000 acknowledged publishes in flight", _publish, _publish_figures),
         Load("post", "16 publishers, each waits for its answer before it publishes again", _post, _publish_figures),
-        Load("resume", "1,000 clients come back and get the 100 messages they missed", _resume, _resume_figures, ()),
+        Load(
+            "resume",
+            "1,000 clients reconnect and receive the 100 messages that they missed",
+            _resume,
+            _resume_figures,
+            (),
+        ),
         Load("latency", "50,000 deliveries a second on 1,000 subjects", _latency, _figures_of("latency")),
         Load(
             "slow",

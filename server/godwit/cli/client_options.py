@@ -98,7 +98,7 @@ def read_servers(servers: tuple[str, ...]) -> list[str | tuple[str, float]]:
 def explain(error: GodwitError, token: str | None) -> str:
     """The sentence of a refusal; without a token it also says how to pass one."""
     is_of_rights = isinstance(error, CommandRefused | SessionClosed) and error.code in _NEED_RIGHTS
-    hint = f"; no token was shown: give one with --token-file FILE, or {TOKEN_VARIABLE}"
+    hint = f"; give one with --token-file FILE, or {TOKEN_VARIABLE}"
     return f"{error}{hint if is_of_rights and token is None else ''}"
 
 

@@ -9,6 +9,7 @@ import click
 
 from ..config import describe_config, show_config
 from ..config.mistakes import Mistakes
+from ..words import counted
 from .options import config_options, read_config
 
 
@@ -60,7 +61,7 @@ def check(named: Path | None, file: Path | None, settings: tuple[str, ...]) -> N
     # What a start reads, files and plug-ins too; but for the data directory, which a running node holds.
     Node(replace(found, node=replace(found.node, data_directory="")))
     count = sum(source != "default" for source in found.sources.values()) + len(found.patterns)
-    click.echo(f"the configuration is valid; {count} of its values are not defaults")
+    click.echo(f"the configuration is valid: {counted(count, 'value')} set, the others are the defaults")
 
 
 @config.command()

@@ -89,7 +89,7 @@ def check(directory: Path, as_json: bool) -> None:
     if not as_json:
         there = [file for file in files if not file["is_missing"] and not file["is_gap"]]
         rows, size = sum(file["rows"] for file in there), sum(file["bytes"] for file in there)
-        verdict = f"{len(bad)} damaged or missing" if bad else "all of it is whole"
+        verdict = f"{len(bad)} damaged or missing" if bad else "complete and undamaged"
         segments = sum(file["file"] != MANIFEST for file in there)
         click.echo(f"{counted(segments, 'segment')}, {counted(rows, 'row')}, {size:,} bytes: {verdict}")
     if bad:
@@ -104,7 +104,7 @@ def _describe(file: Mapping[str, Any]) -> str:
     if file["is_missing"]:
         return f"{name}: missing with {counted(file['rows'], 'row')}; the manifest names it"
     if file["is_gap"]:
-        return f"{name}: missing; no file has offsets {file['first']:,} to {file['next'] - 1:,}, and nothing says why"
+        return f"{name}: missing; no file has offsets {file['first']:,} to {file['next'] - 1:,}, and the manifest does not explain it"
     said = []
     if file["damaged"]:
         said.append(counted(file["damaged"], "damaged row or batch", "damaged rows or batches"))
@@ -113,9 +113,9 @@ def _describe(file: Mapping[str, Any]) -> str:
             counted(file["rows"], "good row") + (f" of {file['rows'] + file['lost']:,}" if file["lost"] else "")
         )
     if file["is_bent"]:
-        said.append("its footer or a mark of an Arrow file is gone or bent, so that others cannot read it")
+        said.append("its footer or an Arrow marker is missing or damaged, so other programs cannot read it")
     if not said and file["torn_bytes"]:
-        said.append(f"ends in {file['torn_bytes']:,} bytes that make no batch yet")
+        said.append(f"ends in {file['torn_bytes']:,} bytes of an incomplete batch")
     return f"{name}: {', '.join(said)}" if said else ""
 
 

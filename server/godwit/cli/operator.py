@@ -77,7 +77,7 @@ def revoke(
             click.echo(json.dumps(row))
         return
     if bool(identity) == bool(token_id):
-        raise click.UsageError("either --identity or --token-id says what is revoked")
+        raise click.UsageError("give either --identity or --token-id: what to revoke")
     given = {"identity": identity, "token_id": token_id, "tenant": tenant, "authority": authority}
     named = {name: value for name, value in given.items() if value}
     if lift:
@@ -90,7 +90,7 @@ def revoke(
     if result.get("warning"):
         click.echo(f"godwit: {result['warning']}", err=True)
     if not result.get("kept", True):
-        click.echo("godwit: the disk is failing: a restart of the node may forget this", err=True)
+        click.echo("godwit: the disk is failing: the change may be lost when the node restarts", err=True)
         raise click.exceptions.Exit(EXIT_NOT_KEPT)
 
 

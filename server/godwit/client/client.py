@@ -396,5 +396,5 @@ class Client:
 
     def _check_begun(self) -> None:
         if not self._tasks:
-            raise ClientError("the client has not begun; use `async with Client(...) as client:`")
+            raise ClientError("the client has not been started; use `async with Client(...) as client:`")
         self._connection.check_loop()

@@ -112,7 +112,7 @@ class Connection:
     def begin(self) -> None:
         """Bind the client to the running event loop. Raises ClientError if it was started before."""
         if self._loop is not None:
-            raise ClientError("the client has begun before: make another one for each `async with`")
+            raise ClientError("the client was already used: create a new one for each `async with`")
         self._loop = asyncio.get_running_loop()
 
     def check_loop(self) -> None:
@@ -123,7 +123,7 @@ class Connection:
             loop = None
         if self._loop is not None and loop is not self._loop:
             raise ClientError(
-                "the client was begun in another event loop, and may be used in that one alone; from another thread: "
+                "the client was started in another event loop and can only be used there; from another thread: "
                 "asyncio.run_coroutine_threadsafe(client.publish(…), loop)"
             )
 

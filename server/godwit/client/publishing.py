@@ -331,7 +331,7 @@ class SentFrames:
         if frame.ids or not frame.size:
             return None
         code, sentence = Code.MESSAGE_TOO_BIG, CODES[Code.MESSAGE_TOO_BIG].sentence
-        return SessionClosed(code, f"a command of {frame.size} bytes is not taken: {sentence}", reconnect=False)
+        return SessionClosed(code, f"a command of {frame.size} bytes is not accepted: {sentence}", reconnect=False)
 
 
 def _too_big(draft: Draft, size: int) -> CommandRefused:

@@ -167,7 +167,7 @@ class Subscribing:
 def _missing_gap(message: Message, resume_point: Position | None) -> Gap:
     """Report messages that the server should have sent and did not."""
     at = message.position
-    assert at is not None and resume_point is not None, "a hole is found between two positions"
+    assert at is not None and resume_point is not None, "messages are missing between two positions"
     upto = message.after or Position(at.epoch, at.sequence - 1)
     return Gap(
         message.subject, upto, resume_point, GapReason.UNKNOWN, upto.sequence - resume_point.sequence, message.pattern

@@ -58,7 +58,7 @@ class DispatchEmailConfig:
     sender: str = option("", "The From address of every e-mail.", check=check_sender)
     bounce_address: str = option(
         "",
-        "Where bounces and complaints arrive by SMTP, as HOST:PORT; empty: no bounces are taken.",
+        "Where bounces and complaints arrive by SMTP, as HOST:PORT; empty: no bounces are received.",
         check=check_relay,
     )
     bounce_domain: str = option(

@@ -107,7 +107,7 @@ def check_algorithms(algorithms: tuple[str, ...]) -> None:
     """Algorithms of one kind of key: secrets and public keys must not be mixed; raises ValueError."""
     unknown = [name for name in algorithms if name not in TOKEN_ALGORITHMS]
     if unknown or not algorithms:
-        raise ValueError(f"holds {unknown}, known are {', '.join(TOKEN_ALGORITHMS)}")
+        raise ValueError(f"holds {unknown}: expected some of {', '.join(TOKEN_ALGORITHMS)}")
     if len({name.startswith("HS") for name in algorithms}) > 1:
         raise ValueError(
             "mixes algorithms of secrets (HS…) and of public keys: a public key must never serve as a secret"

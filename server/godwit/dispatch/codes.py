@@ -196,11 +196,11 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.UNSUBSCRIBE_TOKEN_INVALID: DispatchCodeFacts(
         4332, "UnsubscribeTokenInvalid", False, 404,
-        "The link to unsubscribe is damaged, or its key is gone.",
+        "The link to unsubscribe is damaged, or its signing key no longer exists.",
     ),
     DispatchCode.REQUEST_FAILED: DispatchCodeFacts(
         4333, "RequestFailed", True, 500,
-        "Dispatch failed at this request; its log says why. Whether something was accepted is not known: repeat it with the same id.",
+        "Dispatch had an internal error; its log has the cause. It is unknown whether the request was accepted: repeat it with the same id.",
     ),
     DispatchCode.ADDRESS_MISSING: DispatchCodeFacts(
         4334, "AddressMissing", False, 404,
@@ -208,7 +208,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.BODY_TIMEOUT: DispatchCodeFacts(
         4335, "BodyTimeout", True, 408,
-        "The body of the request did not arrive in time; nothing of it was taken, of an import nothing after the last whole part.",
+        "The body of the request did not arrive in time. Nothing was accepted; an import keeps the parts that arrived whole.",
     ),
     DispatchCode.DELIVERY_MISSING: DispatchCodeFacts(
         4336, "DeliveryMissing", False, 404,
@@ -216,11 +216,11 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.DELIVERY_NOT_RETRYABLE: DispatchCodeFacts(
         4337, "DeliveryNotRetryable", False, 409,
-        "The delivery is being sent, was sent, or ended on purpose; only one that waits, failed or is unknown can be sent again.",
+        "The delivery is being sent, was sent, or was ended on purpose. Only a waiting, failed or unknown delivery can be sent again.",
     ),
     DispatchCode.CHANNEL_MISSING: DispatchCodeFacts(
         4338, "ChannelMissing", False, 422,
-        "The channel is not set up here, so nothing can be sent over it.",
+        "The channel is not configured on this dispatch, so nothing can be sent over it.",
     ),
     DispatchCode.PROVIDER_MISSING: DispatchCodeFacts(
         4339, "ProviderMissing", False, 404,

@@ -78,7 +78,7 @@ class ExtensionHost:
             async with asyncio.timeout(limit_ms / 1000):
                 return await self.call(function, *given)
         except TimeoutError as error:
-            raise AuthorizerFailed(f"no end after {limit_ms / 1000:g} s ({setting})") from error
+            raise AuthorizerFailed(f"did not return within {limit_ms / 1000:g} s ({setting})") from error
 
     async def stop(self) -> None:
         """End the thread. A thread that does not end is abandoned and logged with its stack; it does not keep the process alive."""

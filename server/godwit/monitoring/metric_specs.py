@@ -71,7 +71,7 @@ PROTOCOL = (
     _counter("bytes_in", "bytes", "Bytes received."),
     _counter("bytes_out", "bytes", "Bytes sent."),
     _counter("publishes_refused", "publishes", "Publishes refused."),
-    _counter("gaps", "gaps", "Gaps sent: each names to a client which messages it missed."),
+    _counter("gaps", "gaps", "Gaps sent to clients that missed messages."),
     _counter("recovered", "subscriptions", "Subscriptions that resumed at their position and missed nothing."),
     _counter("resynced", "subscriptions", "Subscriptions that could not resume at their position and received a gap."),
     _counter(

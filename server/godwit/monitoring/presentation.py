@@ -44,7 +44,7 @@ def show_window(name: str, found: Mapping[Series, Statistics]) -> Tree:
 
 
 def list_pushes(root: str, leaf: str, time_ms: int, tree: Tree) -> Iterator[tuple[str, bytes]]:
-    """(subject, content) of each scope of a tree: the node's own, each shard's, each wire's, all codes, all reasons."""
+    """(subject, content) of each scope of a tree: the node's own, each shard's, each protocol's, all codes, all reasons."""
     about = {"time": time_ms} | {name: tree[name] for name in ("seconds", "covered_seconds") if name in tree}
     yield f"{root}/{leaf}", _encode(about | tree["node"])
     for group in ("shards", "protocols"):

@@ -1,5 +1,5 @@
 """Restless devices and readers, in the node's own environment: MQTT sessions whose subscriptions overlap, are asked for again
-at another QoS and are shared, readers of the binary wire that conflate, and an operator who purges messages that are about to be sent.
+at another QoS and are shared, readers of the binary encoding that conflate, and an operator who purges messages that are about to be sent.
 
     python -m tests.pipelines.node.restless_devices HOST:PORT of clients, of MQTT, of the admin, its token, SEED
 

@@ -123,7 +123,7 @@ async def test_a_connection_without_a_clear_answer_is_refused_and_may_come_back(
 
 async def test_a_token_whose_keys_cannot_be_fetched_is_refused_with_a_code_of_its_own() -> None:
     async def answer() -> Any:
-        raise KeysUnavailable("the keys of https://id were looked at a moment ago: try again")
+        raise KeysUnavailable("the keys of https://id were fetched a moment ago: try again")
 
     order, gate = await run(answer, CONNECT)
     assert isinstance(order, RefuseOrder) and order.code == Code.KEYS_UNAVAILABLE

@@ -347,7 +347,7 @@ async def test_45_without_keys_nobody_is_let_in_and_it_is_nobodys_fault() -> Non
 
     trusted = IssuerConfig(NAME, algorithms=("ES256",), keys_url="https://login.example/keys")
     authorizer = TokenAuthorizer((trusted,), fetch=fetch)
-    with pytest.raises(AuthorizerFailed, match="cannot be had"):
+    with pytest.raises(AuthorizerFailed, match="cannot be fetched"):
         await authorizer.connect(ask(jwt.encode(claims(), EC, "ES256")))
     await authorizer.stop()
 

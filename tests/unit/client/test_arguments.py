@@ -199,18 +199,18 @@ async def test_bad_argument_is_refused_by_name_and_the_client_lives(
 
 
 async def test_client_is_begun_once(client: Client) -> None:
-    with pytest.raises(ClientError, match="begun before"):
+    with pytest.raises(ClientError, match="already used"):
         async with client:
             pass
     assert (await client.publish("/good", 1)).position is not None
     await client.close()
-    with pytest.raises(ClientError, match="begun before"):
+    with pytest.raises(ClientError, match="already used"):
         await client.__aenter__()
 
 
 async def test_a_client_that_has_not_begun_is_not_waited_for() -> None:
     async with asyncio.timeout(20):
-        with pytest.raises(ClientError, match="has not begun"):
+        with pytest.raises(ClientError, match="has not been started"):
             await Client("ws://127.0.0.1:1").connected()
 
 

@@ -1,4 +1,4 @@
-// Bytes as the JSON wire writes them: base64 of RFC 4648 with padding.
+// Bytes as the JSON encoding writes them: base64 of RFC 4648 with padding.
 
 const ALPHABET = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const CHUNK = 8_192; // a call's arguments are limited

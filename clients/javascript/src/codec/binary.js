@@ -42,7 +42,7 @@ export class BinaryEncoding {
    * @returns {Received[]}
    */
   decode(frame) {
-    if (typeof frame === "string") throw new FrameInvalid("a text message on the binary wire");
+    if (typeof frame === "string") throw new FrameInvalid("a text frame on a binary connection");
     try {
       const reader = new Reader(frame);
       const first = reader.byte();

@@ -13,7 +13,7 @@ import { JsonEncoding } from "./json.js";
  */
 
 /**
- * A fresh wire for one connection.
+ * A new codec for one connection.
  * @param {EncodingName} name
  * @returns {Encoding}
  */

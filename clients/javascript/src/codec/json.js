@@ -1,4 +1,4 @@
-// The JSON wire, `godwit.v1.json`: commands to text frames, text frames to what the server says.
+// The JSON encoding, `godwit.v1.json`: commands to text frames, text frames to what the server says.
 //
 // A frame is one object or an array of them. Unknown keys and unknown objects are passed over, so that an older client can
 // talk to a newer server; a known one with a wrong type throws FrameInvalid. The text of JSON content is kept as it came.
@@ -35,7 +35,7 @@ export class JsonEncoding {
    * @returns {Received[]}
    */
   decode(frame) {
-    if (typeof frame !== "string") throw new FrameInvalid("a binary message on the JSON wire");
+    if (typeof frame !== "string") throw new FrameInvalid("a binary frame on a JSON connection");
     try {
       const read = JSON.parse(frame);
       if (Array.isArray(read)) {

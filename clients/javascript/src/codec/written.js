@@ -1,4 +1,4 @@
-// Commands as frames of the binary wire (protocol/binary.md, B5).
+// Commands as frames of the binary encoding (protocol/binary.md, B5).
 
 import { encodeText } from "../content.js";
 import { isPattern } from "../subject.js";

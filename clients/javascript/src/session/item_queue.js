@@ -1,4 +1,4 @@
-// The items of one subscription between the wire and its reader.
+// The items of one subscription between the connection and the program.
 //
 // Bounded by items and by bytes: while it is full nothing more is read for it, so that messages wait in the server's log. Resume
 // tokens and statuses replace earlier ones, so they cannot pile up. It also knows the reader's position: an item counts as

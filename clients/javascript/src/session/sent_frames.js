@@ -42,6 +42,6 @@ export class SentFrames {
     if (ids.length > 0) publishes.refuseTooBig(this.#largest);
     if (ids.length > 0 || size === 0) return null;
     const sentence = CODES.get(Code.MessageTooBig)?.sentence ?? "";
-    return new SessionClosed(Code.MessageTooBig, `a command of ${size} bytes is not taken: ${sentence}`);
+    return new SessionClosed(Code.MessageTooBig, `a command of ${size} bytes is not accepted: ${sentence}`);
   }
 }

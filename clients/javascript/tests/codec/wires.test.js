@@ -14,7 +14,7 @@ import { newEncoding } from "../../src/codec/encodings.js";
 import { Reader, Writer } from "../../src/codec/values.js";
 import { bytesOf, vectors } from "../vectors.js";
 
-describe("the JSON wire", () => {
+describe("the JSON encoding", () => {
   for (const frame of [
     ...["", "{", "7", "null", '"x"', "[1]", "[[]]", '{"message":7}', '{"message":"/a"}', '{"message":"/a","content":1,"at":"7"}'],
     ...['{"message":"/a","bytes":"AP+"}', '{"ok":true}', '{"gap":"/a","missed":"x"}', '{"resume_token":1}', '{"error":1.5}'],
@@ -62,7 +62,7 @@ describe("the JSON wire", () => {
   });
 });
 
-describe("the binary wire", () => {
+describe("the binary encoding", () => {
   const announced = bytesOf("01050780a1f4e99f34042f612f6200");
 
   test("reads the example of its page", () => {
@@ -140,7 +140,7 @@ test("content is written by its kind, at once", () => {
   assert.deepEqual(contentOf({ a: { toJSON: () => undefined }, b: { toJSON: (name) => name } }).written, '{"b":"b"}');
   let deep = null;
   for (let depth = 0; depth < 200_000; depth++) deep = [deep];
-  assert.throws(() => contentOf(deep), /^TypeError: content is nested too deep/);
+  assert.throws(() => contentOf(deep), /^TypeError: content is nested too deeply/);
   const late = new RangeError("Invalid time value");
   assert.throws(() => contentOf({ at: throws(late) }), (error) => error.message === "content: Invalid time value" && error.cause === late);
 });
@@ -150,6 +150,6 @@ test("base64 comes back as it was", () => {
   for (const text of ["A", "AA", "AA=", "A===", "AA A", "AAAA=", "____"]) assert.throws(() => fromBase64(text), RangeError);
 });
 
-test("an unknown wire is said at once", () => {
+test("an unknown encoding is refused at once", () => {
   assert.throws(() => newEncoding(/** @type {any} */ ("xml")), RangeError);
 });

@@ -84,7 +84,7 @@ const lag = async (place) => {
   }
 };
 
-/** Over HTTP there is one wire. */
+/** HTTP has one encoding. */
 const wayOf = (transport, encoding) => ({ transport, encoding: transport === "auto" ? encoding : "json" });
 
 /** What a run that hangs was waiting for: who stands where, and what its client says of itself. */

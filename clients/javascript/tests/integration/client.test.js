@@ -31,7 +31,7 @@ after(async () => {
 });
 
 for (const encoding of /** @type {const} */ (["json", "binary"])) {
-  describe(`on the ${encoding} wire`, ADMITTED, () => {
+  describe(`in the ${encoding} encoding`, ADMITTED, () => {
     let client;
     before(() => {
       client = new Client(node.url, { encoding });

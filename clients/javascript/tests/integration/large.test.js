@@ -54,6 +54,6 @@ test("commands that the node never takes end the client with a sentence", LIMITS
     await client.connected();
     const after = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`/many/${n}`, new Position(1, 1n)]));
     const subscription = client.subscribe("/many/*", { after });
-    const isWhy = (error) => error instanceof SessionClosed && /a command of \d+ bytes is not taken/.test(error.message);
+    const isWhy = (error) => error instanceof SessionClosed && /a command of \d+ bytes is not accepted/.test(error.message);
     await assert.rejects(subscription.joined(), isWhy);
   }));

@@ -227,7 +227,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
     }
 
     if (transport !== "websocket") {
-      test("the binary wire is refused at once", () => {
+      test("the binary encoding is refused at once", () => {
         assert.throws(() => open(node.url, { transport, encoding: "binary" }), /the binary encoding needs a WebSocket/);
       });
     }

@@ -145,7 +145,7 @@ for (const [method, lists] of Object.entries(BAD)) {
   });
 }
 
-test("the client refuses a wrong token, wire, setting and server", LIMITS, () => {
+test("the client refuses a wrong token, encoding, setting and server", LIMITS, () => {
   const wrong = [[1], ...NO_TOKEN.map((token) => ["ws://a", { token }])];
   wrong.push(["ws://a", { encoding: "xml" }], ["ws://a", { settings: { itemsMax: 0 } }], ["ws://a", { settings: { none: 1 } }], ["ws://a", { settings: { toString: 1 } }], ...UNKNOWN.map((unknown) => ["ws://a", unknown]));
   for (const servers of [...EVIL, 1, null, undefined, {}, new Map(), ...NO_ADDRESS, ...NO_ADDRESS.map((address) => ["ws://a", address])]) wrong.push([servers]);

@@ -82,7 +82,7 @@ def read_end_ms(end_s: object) -> int:
     if isinstance(end_s, bool) or not isinstance(end_s, int | float) or not math.isfinite(end_s):
         raise ClaimsInvalid("the claim exp must be a number of seconds")
     if not 0 <= end_s <= EXPIRES_S_MAX:
-        raise ClaimsInvalid("the claim exp lies outside the years that are")
+        raise ClaimsInvalid("the claim exp is out of range")
     return int(end_s * 1000)
 
 

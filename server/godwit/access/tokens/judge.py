@@ -120,7 +120,7 @@ class TokenAuthorizer(Authorizer):
 
     async def connect(self, question: ConnectQuestion) -> Grant | Refusal:
         if question.token is None:
-            return self._anonymous or Refusal("this node asks for a token", Code.TOKEN_MISSING)
+            return self._anonymous or Refusal("this node requires a token", Code.TOKEN_MISSING)
         try:
             return await self.judge(question.token)
         except TokenRefused as refused:

@@ -62,12 +62,14 @@ class KeySource:
         if is_stale or not is_known:
             has_looked = await self._refresh()
             if not (is_stale or is_known or has_looked):
-                raise KeysUnavailable(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
+                raise KeysUnavailable(
+                    f"the keys of {self._issuer.issuer} were fetched a moment ago, without a key for this token: try again later"
+                )
             age_ms = (self._now_s() - self._fetched_s) * 1000
         elif age_ms >= self._issuer.keys_age_ms_max / 2 and self._may_try():
             self._begin()  # in the background: tokens that arrive meanwhile are verified with the known keys
         if self._ring is None or age_ms >= self._issuer.keys_age_ms_max:
-            raise KeysUnavailable(f"the keys of {self._issuer.issuer} cannot be had")
+            raise KeysUnavailable(f"the keys of {self._issuer.issuer} cannot be fetched")
         return self._ring
 
     async def look_again(self, ring: KeyRing, looks: int) -> KeyRing | None:
@@ -77,7 +79,9 @@ class KeySource:
         if self._issuer.keys_file or (self._ring is ring and self.fetches > looks):
             return None
         if self._ring is ring and not await self._refresh():
-            raise KeysUnavailable(f"the keys of {self._issuer.issuer} were looked at a moment ago: try again")
+            raise KeysUnavailable(
+                f"the keys of {self._issuer.issuer} were fetched a moment ago, without a key for this token: try again later"
+            )
         return None if self._ring is ring else self._ring
 
     def list_fingerprints(self) -> list[str] | None:

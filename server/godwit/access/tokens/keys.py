@@ -153,9 +153,7 @@ def _bind(material: Any) -> Key:
         return _make_secret(material)
     if isinstance(material, rsa.RSAPublicKey):
         if not RSA_BITS_MIN <= material.key_size <= RSA_BITS_MAX:
-            raise ValueError(
-                f"holds an RSA key of {material.key_size} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are taken"
-            )
+            raise ValueError(f"holds an RSA key of {material.key_size} bits: expected {RSA_BITS_MIN} to {RSA_BITS_MAX}")
         return Key(_RSA, material)
     if isinstance(material, ec.EllipticCurvePublicKey) and material.curve.name in _CURVES:
         return Key(frozenset({_CURVES[material.curve.name]}), material)

@@ -65,7 +65,7 @@ def read_outline(token: str) -> Outline:
     if not isinstance(algorithm, str) or not isinstance(key_id, str | None) or not isinstance(issuer, str):
         raise TokenRefused("the token names no algorithm or no issuer")
     if "crit" in header or "b64" in header:
-        raise TokenRefused("the token asks for an extension that is not known here")
+        raise TokenRefused("the token requires an extension (header crit or b64) that this node does not support")
     return Outline(algorithm, key_id, issuer)
 
 
@@ -91,7 +91,7 @@ def verify_by(token: str, outline: Outline, issuer: IssuerConfig, ring: KeyRing)
             raise TokenRefused("the token is not valid yet", is_early=is_early) from error
         except (jwt.PyJWTError, ClaimsInvalid, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise TokenRefused(_word(error, issuer)) from error
-    raise TokenRefused(SIGNATURE_WRONG if keys else "no key of its issuer fits the token", may_be_key=True)
+    raise TokenRefused(SIGNATURE_WRONG if keys else "no key of the token's issuer matches it", may_be_key=True)
 
 
 def _begins_s(token: str) -> float:

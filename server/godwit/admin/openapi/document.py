@@ -167,7 +167,10 @@ def _answer(operation: Operation) -> dict[str, Any]:
 
 def _problem(code: int, operation: Operation) -> dict[str, Any]:
     if operation.answer == "Health" and code == 503:
-        return {"description": "The node is not.", "content": {JSON: {"schema": refer("Health")}}}
+        return {
+            "description": "The process does not work, or accepts no clients.",
+            "content": {JSON: {"schema": refer("Health")}},
+        }
     return {"description": REASONS[code], "content": {PROBLEM: {"schema": refer("Problem")}}}
 
 

@@ -62,7 +62,7 @@ class BinaryEncoding:
 
     def decode(self, frame: str | bytes) -> list[Received]:
         if isinstance(frame, str):
-            raise FrameInvalid("a text message on the binary wire")
+            raise FrameInvalid("a text frame on a binary connection")
         try:
             first = frame[0]
             if first >= 0x80:

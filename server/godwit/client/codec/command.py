@@ -137,7 +137,7 @@ def content_of(content: object) -> tuple[Kind, bytes]:
     except UnicodeEncodeError:
         raise ValueError("content has a lone surrogate, which UTF-8 cannot hold") from None
     except RecursionError:
-        raise ValueError("content is nested too deep to be written as JSON") from None
+        raise ValueError("content is nested too deeply to be written as JSON") from None
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # one of the user's may take other arguments
         raise kind(f"content: {error}") from None

@@ -46,7 +46,7 @@ class Lease:
             holder, now = self._read(), time.monotonic()
             if holder is None:  # released between the two looks, or a symbolic link that leads nowhere
                 if now >= until:
-                    raise FileExistsError(errno.EEXIST, "it is there, and cannot be read", str(self._lock))
+                    raise FileExistsError(errno.EEXIST, "it exists, but cannot be read", str(self._lock))
                 await asyncio.sleep(LOOK_S)
                 continue
             if holder != seen:

@@ -347,7 +347,7 @@ def read_value(parsed: Any, kind: type[T]) -> tuple[T, bytes]:
 def _take_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     taken = dict(pairs)
     if len(taken) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has the same key twice")
     return taken
 
 

@@ -94,7 +94,7 @@ def _check_shown(body: NotificationBody) -> None:
     content = body.content
     names = [action.id for action in content.actions]
     if len(set(names)) != len(names):
-        detail = "an action's id stands twice: the page could not tell which one was pressed"
+        detail = "two actions have the same id: the page could not distinguish them"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/content/actions")
     texts = (content.title, content.body, content.url, content.icon, content.template)
     if not (has_own or any(texts) or content.actions or content.data):
@@ -152,7 +152,7 @@ def _read_time(send_at: str | LocalTime | None, limits: DispatchLimits, now_ms: 
         due_ms = last_ms = int(time.timestamp() * 1_000)
         local = ""
     if last_ms > now_ms + limits.send_at_ms_max:
-        raise _refuse_time(f"lies further ahead than {limits.send_at_ms_max // 86_400_000} days")
+        raise _refuse_time(f"is further ahead than {limits.send_at_ms_max // 86_400_000} days")
     if local:
         if last_ms < now_ms:
             raise RequestRefused(DispatchCode.SEND_TIME_PAST, pointer="/send_at")
@@ -176,7 +176,7 @@ def _read_steps(policy: str | Policy) -> tuple[Step, ...]:
     else:
         steps = tuple(Step(step.channel, step.until, step.wait_s) for step in policy.escalate or ())
     if len({step.channel for step in steps}) != len(steps):
-        raise RequestRefused(DispatchCode.REQUEST_INVALID, "a channel stands twice", pointer="/policy")
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, "a channel is listed twice", pointer="/policy")
     return steps
 
 

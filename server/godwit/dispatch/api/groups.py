@@ -101,7 +101,7 @@ class GroupApi:
         if found is None:
             raise RequestRefused(DispatchCode.GROUP_MISSING)
         if version in (-1, found[1]):
-            detail = f"version must be another than the current one, {found[1]}: import it, then switch to it"
+            detail = f"version must differ from the current one, {found[1]}: import a new version, then switch to it"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
 
         async def store(chunk: list[tuple[int, ImportedSubscription]]) -> None:

@@ -111,7 +111,7 @@ class InboxApi:
         if sum(given is not None for given in (body.items, body.ids, body.up_to)) != 1:
             raise RequestRefused(DispatchCode.REQUEST_INVALID, "expected exactly one of items, ids and up_to")
         if body.mark == DELIVERED and body.ids is not None:
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, "delivered takes items or up_to", pointer="/ids")
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "delivered needs items or up_to", pointer="/ids")
         up_to = None if body.up_to is None else _read_position(body.up_to)
         chosen = Chosen([_read_position(text) for text in body.items or ()], body.ids or (), up_to)
         marked = await self._store.mark(Call(*owner, chosen, body.mark, *MARKS[body.mark], now_ms()))

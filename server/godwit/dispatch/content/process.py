@@ -140,7 +140,7 @@ class RenderProcess:
                 preexec_fn=follow_parent(),
             )
         except OSError as error:
-            raise RendererMissing(f"no process to render in: {error}") from error
+            raise RendererMissing(f"the process that renders templates cannot start: {error}") from error
         try:
             await self._exchange(self._child, {"kind": "render", "data": {}, "sources": []}, START_S)
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError) as error:

@@ -88,7 +88,7 @@ async def compile_mjml(renderer: Renderer, locales: Mapping[str, Parts]) -> dict
         except RequestRefused as refused:
             raise RequestRefused(DispatchCode.TEMPLATE_INVALID, refused.detail, pointer=pointer) from refused
         if len(html) > HTML_MAX:
-            detail = f"the HTML of it has {len(html):,} characters: expected at most {HTML_MAX:,}"
+            detail = f"its HTML has {len(html):,} characters: expected at most {HTML_MAX:,}"
             raise RequestRefused(DispatchCode.TEMPLATE_INVALID, detail, pointer=pointer)
         compiled[locale] = msgspec.structs.replace(parts, email=msgspec.structs.replace(parts.email, html=html))
     return compiled

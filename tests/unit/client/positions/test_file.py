@@ -32,7 +32,7 @@ def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
 def test_broken_file_is_refused_at_the_start(tmp_path: Path, content: str) -> None:
     path = tmp_path / "positions.json"
     path.write_text(content)
-    with pytest.raises(PositionFileInvalid, match=r"positions\.json holds no saved positions"):
+    with pytest.raises(PositionFileInvalid, match=r"positions\.json does not contain saved positions"):
         PositionFile(path)
 
 

@@ -47,7 +47,7 @@ export class Refused extends Error {
   }
 
   /**
-   * The same as an error of the JSON wire.
+   * The same as an error of the JSON encoding.
    * @param {number} id
    * @param {string} [what] the command and its size, where that is why
    */

@@ -6,7 +6,7 @@
 import { isPattern } from "../../subject.js";
 
 /**
- * @typedef {object} Subscribe the JSON wire's command
+ * @typedef {object} Subscribe the JSON encoding's command
  * @property {number} id
  * @property {string} subscribe
  * @property {string | Record<string, string>} [after]

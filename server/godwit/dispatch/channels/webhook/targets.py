@@ -81,7 +81,7 @@ def check_url(text: str, private: tuple[PrivateTarget, ...]) -> str:
         return "must not hold a user, a password or a fragment"
     labels = (url.raw_host or "").removesuffix(".").split(".")
     if ":" not in url.host and not all(1 <= len(label) <= 63 for label in labels):
-        return "must have a host whose labels have 1 to 63 characters"
+        return "must have a host whose labels (the parts between dots) have 1 to 63 characters"
     literal = read_literal(url.raw_host or "")
     if literal is not None and not may_reach(literal, port, private):
         return f"is not a public address; {HINT}"
