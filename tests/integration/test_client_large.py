@@ -71,6 +71,32 @@ async def test_commands_that_the_node_never_takes_end_the_client_with_a_sentence
             await subscription.joined()
 
 
+SLOW = Settings(publish_queue_bytes_max=1 << 30, reconnect_first_ms=3_600_000, reconnect_max_ms=3_600_000)
+
+
+@pytest.mark.parametrize("encoding", ["json", "binary"])
+async def test_refusal_for_size_costs_reconnects_at_once_and_the_next_none(encoding: EncodingName) -> None:
+    """With these settings each other wait would be longer than the test."""
+    async with (
+        asyncio.timeout(60),
+        testing.node({"limits": {"message_bytes_max": 10_000}}) as node,
+        Client(node.url, encoding=encoding, settings=SLOW) as client,
+    ):
+        subscription = client.subscribe("/small")
+        await subscription.joined()
+        for number in range(5):
+            large = [asyncio.create_task(client.publish("/large", b"x" * (20_000 + extra))) for extra in (0, 900, 1_800)]
+            small = asyncio.create_task(client.publish("/small", number))
+            refused = await asyncio.gather(*large, return_exceptions=True)
+            assert [type(each) for each in refused] == [CommandRefused] * 3
+            assert (await small).position is not None
+            await anext(subscription)
+        assert subscription.counts["joins"] == 5  # at its begin; of the frame with four; of each of the three alone
+        texts = [b"x" * 3_000] * 20  # now split before they are sent
+        assert all(each.position for each in await asyncio.gather(*(client.publish("/a", text) for text in texts)))
+        assert subscription.counts["joins"] == 5
+
+
 MESSAGES = {"control characters": "\x01" * 400_000, "more than 2 MiB": b"x" * (3 << 20)}
 NODE = {"limits": {"message_bytes_max": 8 << 20}}
 

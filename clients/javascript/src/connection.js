@@ -6,16 +6,15 @@
 
 import { checkToken } from "./arguments.js";
 import { after } from "./signal.js";
-import { utf8Length } from "./content.js";
 import { ClientError, FrameInvalid, Unauthorized } from "./errors.js";
 import { newEncoding } from "./codec/encodings.js";
+import { framesOf } from "./session/batches.js";
 import { shownAddress } from "./session/servers.js";
 
 /** @typedef {import("./session/session.js").Session} Session */
 /** @typedef {import("./transport/transport.js").Link} Link */
 /** @typedef {import("./transport/transport.js").LinkEnd} LinkEnd */
 /** @typedef {LinkEnd & { fault?: string | null }} Loss `fault`: what was wrong with the frame that broke it, a sentence */
-/** @typedef {import("./codec/command.js").Command} Command */
 /** @typedef {import("./codec/encodings.js").Encoding} Encoding */
 /** @typedef {import("./transport_choice.js").TransportOption} TransportOption */
 /** @typedef {Pick<Console, "info" | "warn" | "error">} Log */
@@ -28,9 +27,6 @@ import { shownAddress } from "./session/servers.js";
  */
 
 const GOOD_ORDER = 1000; // the close code
-const BATCH_COMMANDS_MAX = 64;
-const BATCH_BYTES_MAX = 65_536; // escaped as badly as can be, still below the server's limit for one message
-const POSITION_BYTES = 30; // a position with its quotes
 const UNREAD_MS = 100; // a queue that stays full this long is paused if another subscription could continue
 const WARN_AGAIN_MS = 60_000;
 const TOKEN_MS = 10_000; // for a token function to answer
@@ -266,9 +262,7 @@ export class Connection {
 
   #flush() {
     if (this.#link === null || !this.#isOpen || this.#isBlocked || !this.#session.hasCommands) return;
-    for (const batch of batchesOf(this.#session.commands())) {
-      const frame = this.#encoding.encode(batch);
-      this.#session.frames.sent(batch, typeof frame === "string" ? utf8Length(frame) : frame.byteLength);
+    for (const frame of framesOf(this.#session, this.#encoding, this.#means.now())) {
       if (!this.#link.send(frame)) this.#isBlocked = true;
     }
   }
@@ -348,40 +342,4 @@ export class Connection {
       this.#tokenAt = now() + Math.min(againMs, TOKEN_AGAIN_MS_MAX);
     }
   }
-}
-
-/**
- * Commands that go together in one frame, bounded by number and by bytes.
- * @param {Command[]} commands
- */
-function batchesOf(commands) {
-  /** @type {Command[][]} */
-  const batches = [];
-  let size = 0;
-  let wasAlone = true;
-  /** @type {Command[]} */
-  let batch = [];
-  for (const command of commands) {
-    const more = sizeOf(command);
-    const isAlone = command.verb === "publish" && command.isAlone === true;
-    if (isAlone || wasAlone || size + more >= BATCH_BYTES_MAX || batch.length >= BATCH_COMMANDS_MAX) {
-      batch = [];
-      batches.push(batch);
-      size = 0;
-    }
-    size += more;
-    wasAlone = isAlone;
-    batch.push(command);
-  }
-  return batches;
-}
-
-/**
- * About how long it is: what a user gives, and the positions that a subscription resumes from.
- * @param {Command} command
- */
-function sizeOf(command) {
-  if (command.verb === "publish") return command.draft.size;
-  if (command.verb !== "subscribe") return 0;
-  return [...command.resumePoint.after.keys()].reduce((sum, subject) => sum + subject.length + POSITION_BYTES, 0);
 }

@@ -14,6 +14,7 @@ import logging
 import os
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -30,6 +31,7 @@ from ..words import shown
 from .codec.command import Command, Publish, Subscribe
 from .codec.encodings import Encoding
 from .errors import ClientError, FrameInvalid, Unauthorized
+from .publishing import Frame
 from .servers import shown_address
 from .session import Phase, Session
 from .subscribing import Subscribing
@@ -246,10 +248,20 @@ class Connection:
         session = self._session
         while not session.is_over:
             self._out.clear()
-            for batch in _batches(session.commands()):
+            batches = deque(_batches(session.commands()))
+            while batches:
+                batch = batches.popleft()
                 frame = self._encoding.encode(batch)
-                session.frames.sent(batch, len(frame) if isinstance(frame, bytes) else len(frame.encode()))
-                await socket.send(frame)
+                size = len(frame) if isinstance(frame, bytes) else len(frame.encode())
+                is_too_large = session.frames.is_too_large(size, now_ms())
+                if is_too_large and len(batch) > 1:
+                    batches.extendleft([command] for command in reversed(batch))
+                elif is_too_large and isinstance(batch[0], Publish):
+                    session.publishes.refuse_too_big(Frame(size, (batch[0].id,)))
+                    self._out.set()  # others may have waited for its answer
+                else:
+                    session.frames.sent(batch, size)
+                    await socket.send(frame)
             await self._out.wait()
         return Loss(None, "closed")
 

@@ -7,6 +7,7 @@ twice, so it fails. A publish gets its number when it is first sent.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from .errors import AnswerLost, ClientClosed, PublishQueueFull
 
 Settle: TypeAlias = Callable[[Published | GodwitError], None]
 UNKNOWN = (Code.REPEAT_UNKNOWN, Code.NUMBER_TOO_OLD)  # the server cannot know whether it took this one before
+LEARNED_MS = 60_000  # how long a size that was refused is not sent again
+ENVELOPE_BYTES = 64  # by which frames of the same publish differ: its id and number, and whether it is a repeat
 ENTRY_BYTES = 200  # memory of one waiting publish besides its content
 
 
@@ -307,11 +310,15 @@ def _is_identified(pending: Pending) -> bool:
 class SentFrames:
     """The largest frame sent on this connection, in case the node closes because a frame was too large. A publish alone in
     it is refused; several are sent one by one on the next connection. If it held another command, the client ends,
-    because the node would refuse it every time.
+    because the node would refuse it every time. The client reconnects at once, and for a minute refuses a publish whose
+    frame would be as large, without sending it: the node's limit may have been raised since.
     """
 
     def __init__(self) -> None:
+        self.was_refused = False  # the last connection ended because a frame was too large
         self._largest = Frame(0)
+        self._refused_size = sys.maxsize  # bytes of the smallest frame that the node refused
+        self._refused_at = 0
 
     def clear(self) -> None:
         """A new connection begins."""
@@ -323,12 +330,23 @@ class SentFrames:
             ids = tuple(command.id for command in batch if isinstance(command, Publish))
             self._largest = Frame(size, ids, len(batch) > 1)
 
-    def refused(self, publishes: PublishQueue) -> SessionClosed | None:
-        """The node refused the largest frame for its size. Returns the error that ends the client, or None."""
-        frame = self._largest
-        if frame.ids:
+    def is_too_large(self, size: int, now: int) -> bool:
+        """Whether the node refused a frame of about this size or a smaller one a short time ago."""
+        return size + ENVELOPE_BYTES > self._refused_size and now - self._refused_at < LEARNED_MS
+
+    def lost(self, code: int | None, publishes: PublishQueue, now: int) -> SessionClosed | None:
+        """The connection ended with this close code. If the largest frame was refused for its size, returns the error that
+        ends the client, or None.
+        """
+        frame, is_size = self._largest, code == Code.MESSAGE_TOO_BIG
+        self.was_refused = is_size and bool(frame.ids)
+        if not is_size:
+            self._refused_size = sys.maxsize  # the next node may have another limit
+        if self.was_refused:
             publishes.refuse_too_big(frame)
-        if frame.ids or not frame.size:
+            if not self.is_too_large(frame.size, now):
+                self._refused_size, self._refused_at = frame.size, now
+        if not is_size or frame.ids or not frame.size:
             return None
         code, sentence = Code.MESSAGE_TOO_BIG, CODES[Code.MESSAGE_TOO_BIG].sentence
         return SessionClosed(code, f"a command of {frame.size} bytes is not accepted: {sentence}", reconnect=False)

@@ -10,6 +10,7 @@ sends what `commands()` returns. Times are milliseconds of any monotonic clock.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
@@ -202,7 +203,7 @@ class Session:
         if self.phase is Phase.OVER:
             return
         self._now = now
-        if code == Code.MESSAGE_TOO_BIG and (end := self.frames.refused(self.publishes)) is not None:
+        if (end := self.frames.lost(code, self.publishes, now)) is not None:
             self.close(end)
             return
         is_fresh = code == Code.TOKEN_EXPIRED and self._can_renew and self.is_welcome  # it slept past its token's end
@@ -215,10 +216,10 @@ class Session:
             self.close(broken)
             return
         is_first = self._faults.is_first_misread(self.misread is not None, self.is_welcome)
-        wish = 0 if is_first or is_other else wish_of(reason)
+        wish = 0 if is_first or is_other or self.frames.was_refused else wish_of(reason)
         if wish is None and self._leave_at is not None:
             wish = max(0, self._leave_at - now)
-        self.backoff.lost(served_ms, wish)
+        self.backoff.lost(sys.maxsize if self.frames.was_refused else served_ms, wish)
         self.phase, self._leave_at, self.misread = Phase.AWAY, None, None
         self._awaiting.clear()
         self._out.clear()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from godwit.client.codec.command import Draft, Publish
 from godwit.client.errors import AnswerLost, ClientClosed, PublishQueueFull
-from godwit.client.publishing import ENTRY_BYTES, Frame, Numbering, PublishQueue
+from godwit.client.publishing import ENTRY_BYTES, Frame, Numbering, PublishQueue, SentFrames
 from godwit.codes import Code
 from godwit.errors import CommandRefused, GodwitError
 from godwit.model import Kind, Published
@@ -269,3 +269,13 @@ def test_nothing_else_is_sent_until_those_sent_alone_are_answered() -> None:
     publishes.answer(again[1].id, Published(None))
     assert publishes.can_send
     assert [each.draft.content for each in publishes.send(lambda: next(ids))] == [b"later"]
+
+
+def test_size_that_was_refused_is_not_sent_again_for_a_minute_or_until_another_loss() -> None:
+    frames, publishes = SentFrames(), queue()
+    frames.sent([Publish(1, draft())], 500)
+    assert frames.lost(Code.MESSAGE_TOO_BIG, publishes, 1_000) is None and frames.was_refused
+    sizes = [(436, 1_000), (437, 1_000), (500, 60_999), (500, 61_000)]
+    assert [frames.is_too_large(*each) for each in sizes] == [False, True, True, False]
+    assert frames.lost(None, publishes, 2_000) is None and not frames.was_refused
+    assert not frames.is_too_large(500, 2_000)

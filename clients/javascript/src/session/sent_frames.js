@@ -1,7 +1,8 @@
 // Finds the frame for which a server closed because one was too big: the largest that was sent on this connection.
 //
 // A publish that was alone in it is refused. Several are sent one by one on the next connection. Any other command ends the
-// client, because it would be refused again without end.
+// client, because it would be refused again without end. The client reconnects at once, and for a minute refuses a publish
+// whose frame would be as large, without sending it: the server's limit may have been raised since.
 
 import { CODES, Code } from "../codes.js";
 import { SessionClosed } from "../errors.js";
@@ -12,10 +13,15 @@ import { SessionClosed } from "../errors.js";
 
 /** @type {Frame} */
 const NONE = { size: 0, ids: [], isMixed: false };
+const LEARNED_MS = 60_000; // how long a size that was refused is not sent again
+const ENVELOPE_BYTES = 64; // by which frames of the same publish differ: its id and number, and whether it is a repeat
 
 /** The frames of one connection; only the largest is remembered. */
 export class SentFrames {
+  wasRefused = false; // the last connection ended because a frame was too large
   #largest = NONE;
+  #refusedSize = Infinity; // bytes of the smallest frame that the server refused
+  #refusedAt = 0;
 
   /** A new connection. */
   clear() {
@@ -34,13 +40,30 @@ export class SentFrames {
   }
 
   /**
-   * The server refused the largest for its size; returns what ends the client, if it does.
-   * @param {PublishQueue} publishes
+   * Whether the server refused a frame of about this size or a smaller one a short time ago.
+   * @param {number} size
+   * @param {number} now
    */
-  refused(publishes) {
+  isTooLarge(size, now) {
+    return size + ENVELOPE_BYTES > this.#refusedSize && now - this.#refusedAt < LEARNED_MS;
+  }
+
+  /**
+   * The connection ended with this close code. If the largest frame was refused for its size, returns what ends the client, if
+   * it does.
+   * @param {number | null} code
+   * @param {PublishQueue} publishes
+   * @param {number} now
+   */
+  lost(code, publishes, now) {
     const { size, ids } = this.#largest;
-    if (ids.length > 0) publishes.refuseTooBig(this.#largest);
-    if (ids.length > 0 || size === 0) return null;
+    this.wasRefused = code === Code.MessageTooBig && ids.length > 0;
+    if (code !== Code.MessageTooBig) this.#refusedSize = Infinity; // the next server may have another limit
+    if (this.wasRefused) {
+      publishes.refuseTooBig(this.#largest);
+      if (!this.isTooLarge(size, now)) [this.#refusedSize, this.#refusedAt] = [size, now];
+    }
+    if (code !== Code.MessageTooBig || ids.length > 0 || size === 0) return null;
     const sentence = CODES.get(Code.MessageTooBig)?.sentence ?? "";
     return new SessionClosed(Code.MessageTooBig, `a command of ${size} bytes is not accepted: ${sentence}`);
   }

@@ -239,7 +239,7 @@ export class Session {
   lost(now, code = null, reason = "", fault = null) {
     if (this.phase === "over") return;
     this.#now = now;
-    const refused = code === Code.MessageTooBig ? this.frames.refused(this.publishes) : null;
+    const refused = this.frames.lost(code, this.publishes, now);
     const end = refused ?? this.#faults.lost(fault, this.isWelcome ? now - this.#openedAt : null);
     if (end !== null) return this.close(end);
     const isFresh = code === Code.TokenExpired && this.#canRenew && this.isWelcome; // it slept past its token's end
@@ -247,8 +247,8 @@ export class Session {
     if (code !== null && code >= 4000 && code <= 4099 && !isFresh && !isOther) {
       return this.close(new SessionClosed(code, wordsOf(code, reason)));
     }
-    const wish = this.#faults.isFirstMisread(this.misread !== null, this.isWelcome) || isOther ? 0 : (wishOf(reason) ?? (this.#leaveAt === null ? null : Math.max(0, this.#leaveAt - now)));
-    this.backoff.lost(this.isWelcome ? now - this.#openedAt : null, wish);
+    const wish = this.#faults.isFirstMisread(this.misread !== null, this.isWelcome) || isOther || this.frames.wasRefused ? 0 : (wishOf(reason) ?? (this.#leaveAt === null ? null : Math.max(0, this.#leaveAt - now)));
+    this.backoff.lost(this.frames.wasRefused ? Infinity : this.isWelcome ? now - this.#openedAt : null, wish);
     this.phase = "away";
     this.transport = this.#leaveAt = this.misread = null;
     this.#asking.clear();

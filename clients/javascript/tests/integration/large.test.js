@@ -49,6 +49,30 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
     }));
 }
 
+for (const encoding of /** @type {const} */ (["json", "binary"])) {
+  test(`a refusal for size costs reconnects at once, and the next none (${encoding})`, LIMITS, () => {
+    // with these settings each other wait would be longer than the test
+    const slow = { publishQueueBytesMax: 1 << 30, reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 };
+    return withClient({ "limits.message_bytes_max": 10_000 }, { transport: "websocket", encoding, settings: slow }, async (client) => {
+      const subscription = client.subscribe("/small");
+      await subscription.joined();
+      const messages = subscription[Symbol.asyncIterator]();
+      for (let number = 0; number < 5; number++) {
+        const large = [0, 900, 1_800].map((extra) => client.publish("/large", new Uint8Array(20_000 + extra)));
+        const small = client.publish("/small", number);
+        for (const each of await Promise.allSettled(large)) assert.ok(each.status === "rejected" && each.reason instanceof CommandRefused);
+        assert.ok((await small).position);
+        await messages.next();
+      }
+      assert.equal(subscription.counts.joins, 5); // at its begin; of the frame with four; of each of the three alone
+      const text = new Uint8Array(3_000); // now split before they are sent
+      const all = await Promise.all(Array.from({ length: 20 }, () => client.publish("/a", text)));
+      assert.ok(all.every(({ position }) => position));
+      assert.equal(subscription.counts.joins, 5);
+    });
+  });
+}
+
 test("commands that the node never takes end the client with a sentence", LIMITS, () =>
   withClient({ "limits.message_bytes_max": 1_024 }, { transport: "websocket" }, async (client) => {
     await client.connected();

@@ -8,6 +8,7 @@ import fc from "fast-check";
 import { AnswerLost, ClientClosed, CommandRefused, PublishQueueFull } from "../../src/errors.js";
 import { Published } from "../../src/model.js";
 import { ENTRY_BYTES, PublishQueue } from "../../src/session/publishing.js";
+import { SentFrames } from "../../src/session/sent_frames.js";
 import { Draft } from "../../src/codec/command.js";
 
 const draft = (content = "1", key = "k") => new Draft("/a", "json", content, { key });
@@ -173,4 +174,15 @@ test("nothing else is sent until those sent alone are answered", () => {
   queue.answer(again[1].id, new Published(null));
   assert.equal(queue.canSend, true);
   assert.deepEqual(queue.send(takeId).map(({ draft: { content } }) => content), ["later"]);
+});
+
+test("a size that was refused is not sent again for a minute, or until another loss", () => {
+  const [frames, queue] = [new SentFrames(), newQueue()];
+  frames.sent([{ verb: "publish", id: 1, draft: draft(), isAlone: true, numbered: null }], 500);
+  assert.equal(frames.lost(1009, queue, 1_000), null);
+  assert.ok(frames.wasRefused);
+  const sizes = /** @type {const} */ ([[436, 1_000], [437, 1_000], [500, 60_999], [500, 61_000]]);
+  assert.deepEqual(sizes.map(([size, now]) => frames.isTooLarge(size, now)), [false, true, true, false]);
+  assert.equal(frames.lost(null, queue, 2_000), null);
+  assert.ok(!frames.wasRefused && !frames.isTooLarge(500, 2_000));
 });
