@@ -102,3 +102,11 @@ async def test_joined_on_what_was_closed_raises(node: testing.RunningNode) -> No
                 await subscription.joined()
         with pytest.raises(ClientClosed, match="client"):
             await other.joined()
+
+
+async def test_watch_ends_with_its_block() -> None:
+    async with asyncio.timeout(60), testing.node() as node, Client(node.url) as client:
+        async with client.watch("/watched/**") as watch:
+            waiting = asyncio.ensure_future(anext(watch))
+        with pytest.raises(StopAsyncIteration):
+            await waiting

@@ -85,7 +85,9 @@ async def test_refusal_for_size_costs_reconnects_at_once_and_the_next_none(encod
         subscription = client.subscribe("/small")
         await subscription.joined()
         for number in range(5):
-            large = [asyncio.create_task(client.publish("/large", b"x" * (20_000 + extra))) for extra in (0, 900, 1_800)]
+            large = [
+                asyncio.create_task(client.publish("/large", b"x" * (20_000 + extra))) for extra in (0, 900, 1_800)
+            ]
             small = asyncio.create_task(client.publish("/small", number))
             refused = await asyncio.gather(*large, return_exceptions=True)
             assert [type(each) for each in refused] == [CommandRefused] * 3

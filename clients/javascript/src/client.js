@@ -7,7 +7,7 @@
 
 import { checkClient, checkListener, checkPublish, checkRequest, checkSubscribe, checkTime, checkToken, standOf } from "./arguments.js";
 import { Background } from "./background.js";
-import { Signal } from "./signal.js";
+import { asyncDispose, Signal } from "./signal.js";
 import { Connection } from "./connection.js";
 import { contentOf } from "./content.js";
 import { ClientError, GodwitError, SubscriptionExists } from "./errors.js";
@@ -74,9 +74,6 @@ import { newEncoding } from "./codec/encodings.js";
  */
 
 /** @typedef {import("./arguments.js").PublishOptions} PublishOptions */
-
-/** @type {typeof Symbol.asyncDispose} */
-const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // older browsers have none
 
 /** A connection to one of several servers. It connects at once, reconnects by itself, and ends with `close()`. */
 export class Client {

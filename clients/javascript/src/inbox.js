@@ -9,6 +9,7 @@ import { DispatchRequests } from "./inbox/requests.js";
 import { FILTERS, InboxState } from "./inbox/state.js";
 import { callUser } from "./listening.js";
 import { reconnectWaitMs } from "./session/backoff.js";
+import { asyncDispose } from "./signal.js";
 
 const PAGE_ITEMS = 50;
 const FETCH_ITEMS = 200;
@@ -180,6 +181,10 @@ export class Inbox {
     for (const end of this.#waiting) end();
     this.#requests.close();
     this.#isRefused(new ClientClosed("the inbox"));
+  }
+
+  async [asyncDispose]() {
+    this.close();
   }
 
   /** Resolves when the newest items are loaded; rejects with what dispatch refused since. */

@@ -2,6 +2,9 @@
 
 import { NEVER_MS } from "./arguments.js";
 
+/** @type {typeof Symbol.asyncDispose} `await using` calls the method of this name */
+export const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // older browsers have none
+
 /**
  * A timer for any number of milliseconds. JavaScript's timers fire at once above 2^31 ms; this one never fires then.
  * @param {number} ms

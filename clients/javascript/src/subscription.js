@@ -1,6 +1,6 @@
 // A subscription as its user holds it: an asynchronous iterable.
 
-import { Signal } from "./signal.js";
+import { asyncDispose, Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
 import { newDone } from "./listening.js";
 
@@ -138,6 +138,10 @@ export class Subscription {
   close() {
     this.#session.unsubscribe(this.#core);
     this.#connection.wake();
+  }
+
+  async [asyncDispose]() {
+    this.close();
   }
 
   /** @returns {Promise<IteratorResult<Message, undefined>>} */

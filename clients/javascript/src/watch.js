@@ -1,6 +1,6 @@
 // A watch as its user holds it: the interest there is, then its changes.
 
-import { Signal } from "./signal.js";
+import { asyncDispose, Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
 import { newDone } from "./listening.js";
 
@@ -69,6 +69,10 @@ export class Watch {
   close() {
     this.#session.unwatch(this.#core);
     this.#connection.wake();
+  }
+
+  async [asyncDispose]() {
+    this.close();
   }
 
   /** @returns {Promise<IteratorResult<Interest, undefined>>} */

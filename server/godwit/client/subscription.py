@@ -211,6 +211,12 @@ class Watch:
         self._session.unwatch(self._watching)
         self._connection.wake()
 
+    async def __aenter__(self) -> Watch:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
     def _woken(self) -> None:
         self._news.set()
         if self._watching.is_ended:

@@ -14,15 +14,22 @@ const LIMITS = { timeout: 120_000 };
 const run = promisify(execFile);
 
 const PROGRAM = `
-import { Client, type Message, type Position } from "godwit-client";
+import { Client, type Inbox, type Message, type Position } from "godwit-client";
 
 export async function main(): Promise<Position | null> {
   await using client = new Client("ws://a:1", { settings: { itemsMax: 3 } });
-  for await (const message of client.subscribe("/a", { last: 3 })) {
+  await using watch = client.watch("/a");
+  await using messages = client.subscribe("/a", { last: 3 });
+  for await (const message of messages) {
     const found: Message = message;
     if (found.json() === 1) break;
   }
   return (await client.publish("/a", { n: 1 })).position;
+}
+
+export async function read(inbox: Inbox): Promise<void> {
+  await using closed = inbox;
+  await closed.ready;
 }
 `;
 

@@ -352,6 +352,17 @@ describe("the end", LIMITS, () => {
     await client[Symbol.asyncDispose]();
     await assert.rejects(client.connected(), ClientClosed);
   });
+
+  test("a subscription and a watch come by `await using` too", async () => {
+    const peer = new Peer();
+    const client = open(peer);
+    const [subscription, watch] = [client.subscribe("/a"), client.watch("/b")];
+    await subscription.joined();
+    for (const each of [subscription, watch]) await each[Symbol.asyncDispose]();
+    assert.ok(subscription.isClosed && watch.isClosed);
+    assert.equal((await peer.hear("unsubscribe", 1)).length + (await peer.hear("unwatch", 1)).length, 2);
+    await client.close();
+  });
 });
 
 test("gaps and drops among plain messages are logged, never silent", LIMITS, async () => {
