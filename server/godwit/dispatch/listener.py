@@ -8,20 +8,38 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from ..config.option import Address
 from ..errors import ListenFailed
 from ..tls.accepting import stop_accepting
+from .api.answers import refuse
+from .codes import DispatchCode
 
 BACKLOG = 128
+_QUIET: dict[str, Any] = {"access_log": None}
 _PUBLIC = ("/u/{token}", "/v1/keys.json", "/health/live", "/health/ready")
 
 
 def choose_public(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
     """The routes of receivers: inboxes with their tokens, links to unsubscribe, public keys and health."""
     return [route for route in routes if route.path in _PUBLIC or route.path.split("/")[:3] == ["", "v1", "inbox"]]
+
+
+class Connection(web.RequestHandler):
+    """The library's connection. A request that is not HTTP gets a problem with a code, as every other error does."""
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        problem = refuse(DispatchCode.REQUEST_INVALID, "the request is not valid HTTP", status=status)
+        problem.force_close()
+        return problem
 
 
 class Listener:
@@ -39,8 +57,14 @@ class Listener:
         accept = self._runner.server
         assert accept is not None, "setup makes one"
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                accept, wanted.host, wanted.port, reuse_address=True, backlog=BACKLOG, ssl=self._tls
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(
+                lambda: Connection(accept, loop=loop, **_QUIET),
+                wanted.host,
+                wanted.port,
+                reuse_address=True,
+                backlog=BACKLOG,
+                ssl=self._tls,
             )
         except OSError as error:
             await self._runner.cleanup()

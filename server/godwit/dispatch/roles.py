@@ -21,7 +21,7 @@ from ..config.option import Address
 from ..errors import ListenFailed
 from ..logs import read_logger
 from ..rows.feedback import FeedbackJournal
-from .api.answers import allow_origins, answer, answer_errors
+from .api.answers import allow_origins, answer, answer_errors, show_expectation
 from .api.console import files
 from .api.console.lists import ListApi
 from .api.groups import GroupApi
@@ -221,6 +221,7 @@ class Roles:
             client_max_size=self._limits.request_bytes_max,
         )
         app[BODY_S] = self._limits.request_body_ms_max / 1_000
+        app.on_response_prepare.append(show_expectation)
         return app
 
     def _build_apps(self) -> tuple[web.Application, web.Application]:

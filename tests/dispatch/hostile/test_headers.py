@@ -84,3 +84,30 @@ async def test_a_name_that_no_path_could_have_is_refused_in_a_body(tmp_path: Pat
         body = "\n".join(map(json.dumps, lines)).encode()
         _, answer = await both.api("POST", "/v1/receivers/import", body)
         assert [one["pointer"] for one in answer["rejected"]] == ["/id", "/addresses/0/id"]
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b"GET / HTTP/9.9\r\nHost: x\r\n", (400, 4300)),
+        (b"no method\r\n", (400, 4300)),
+        (b"GET /v1/inbox HTTP/1.1\r\nHost: x\r\nBad Name: 1\r\n", (400, 4300)),
+        (b"GET /v1/inbox HTTP/1.1\r\nHost: x\r\nLong: " + b"x" * 20_000 + b"\r\n", (400, 4300)),
+        (b"POST /v1/inbox/marks HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n", (400, 4300)),
+        (b"POST /v1/inbox/marks HTTP/1.1\r\nHost: x\r\nExpect: much\r\nConnection: close\r\n", (417, 4300)),
+        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", (404, 4308)),
+        (b"PATCH /v1/inbox HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", (405, 4309)),
+    ],
+)
+async def test_an_error_of_the_http_library_is_a_problem_with_a_code(
+    dispatch: Running, head: bytes, expected: tuple[int, int]
+) -> None:
+    host, _, port = dispatch.url.removeprefix("http://").rpartition(":")
+    async with asyncio.timeout(DEADLINE_S):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head + b"\r\n")
+        answered, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+    problem = json.loads(body)
+    assert b"content-type: application/problem+json" in answered.lower()
+    assert (int(answered.split()[1]), problem["code"]) == expected and problem["status"] == expected[0]

@@ -28,12 +28,12 @@ def answer(value: object, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
 
 
-def show_problem(refused: RequestRefused) -> dict[str, Any]:
-    """A refusal as the body of a problem+json answer. `accepted` is null if it is not known."""
+def show_problem(refused: RequestRefused, status: int = 0) -> dict[str, Any]:
+    """A refusal as the body of a problem+json answer. `accepted` is null if it is not known; `status` 0: that of the code."""
     facts = DISPATCH_CODES[refused.code]
     body: dict[str, Any] = {
         "title": facts.name,
-        "status": facts.http,
+        "status": status or facts.http,
         "detail": refused.detail,
         "code": int(refused.code),
         "retry": facts.retry,
@@ -42,12 +42,22 @@ def show_problem(refused: RequestRefused) -> dict[str, Any]:
     return {**body, "pointer": refused.pointer} if refused.pointer else body
 
 
-def refuse(code: DispatchCode, detail: str = "", pointer: str = "") -> web.Response:
-    """A problem+json answer."""
+def refuse(code: DispatchCode, detail: str = "", pointer: str = "", *, status: int = 0) -> web.Response:
+    """A problem+json answer. `status` 0: that of the code."""
     facts = DISPATCH_CODES[code]
     headers = {"Retry-After": str(RETRY_S.get(code, 1))} if facts.retry else {}
-    body = msgspec.json.encode(show_problem(RequestRefused(code, detail, pointer=pointer)))
-    return web.Response(body=body, status=facts.http, content_type="application/problem+json", headers=headers)
+    body = msgspec.json.encode(show_problem(RequestRefused(code, detail, pointer=pointer), status))
+    return web.Response(
+        body=body, status=status or facts.http, content_type="application/problem+json", headers=headers
+    )
+
+
+async def show_expectation(request: web.Request, response: web.StreamResponse) -> None:
+    """The library's answer to an unknown `Expect` as a problem: it is made before any middleware runs."""
+    if response.status == web.HTTPExpectationFailed.status_code and isinstance(response, web.Response):
+        problem = refuse(DispatchCode.REQUEST_INVALID, "Expect must be 100-continue", status=response.status)
+        response.body = problem.body
+        response.headers["Content-Type"] = problem.headers["Content-Type"]
 
 
 @web.middleware
