@@ -24,6 +24,7 @@ from ..pure.quiet import EAST_MS, WEST_MS
 from ..stores.sqlite.accept import Draft
 from ..stores.sqlite.manage.pausing import TEMPLATE
 from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
+from .keys import check_receiver_name
 from .receivers import check_receiver
 from .requests import check_length
 
@@ -46,6 +47,8 @@ def make_draft(
     email = None if body.override is None else body.override.email
     _check_shown(body)
     to = _read_recipients(body.to, limits)
+    if is_test and isinstance(body.to.receiver, NewReceiver):
+        check_receiver_name(body.to.receiver.id)
     if not to.is_single and email is not None and email.cc:
         detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/override/email/cc")

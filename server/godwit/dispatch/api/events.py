@@ -102,7 +102,7 @@ class EventApi:
         return answer({**_show_hook(hook), "rejected": [dict(zip(names, letter, strict=True)) for letter in letters]})
 
     async def put_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
         body, _ = read_body(await read_bytes(request), WebhookBody)
         types = _read_types(body.types)
         try:
@@ -123,7 +123,7 @@ class EventApi:
 
     async def test_webhook(self, request: web.Request) -> web.Response:
         """Send one test event at once; returns the endpoint's answer."""
-        await self._keys.read_live(request, "manage")
+        await self._keys.read_tenant(request, "manage")
         hook = await self._find(request, "manage")
         name = f"test_{now_ms()}"
         body = make_event(hook.tenant, name, "webhook.test", now_ms(), {})
@@ -138,7 +138,7 @@ class EventApi:
         return answer({**_show_hook(hook), "secret": hook.secret, "old_secret_until_ms": hook.old_until_ms})
 
     async def replay_webhook(self, request: web.Request) -> web.Response:
-        tenant, name = await self._keys.read_live(request, "manage"), read_name(request, "webhook", self._limits)
+        tenant, name = await self._keys.read_tenant(request, "manage"), read_name(request, "webhook", self._limits)
         body, _ = read_body(await read_bytes(request), ReplayEventsBody)
         newest = await self._store.reader.run(read_newest)
         if body.after > newest:

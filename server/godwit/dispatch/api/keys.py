@@ -2,6 +2,8 @@
 
 A key is 256 random bits, stored as its digest. Known keys are cached. An address that sends too many wrong keys is
 refused for the rest of the minute, without a lookup.
+A test key sends, sees what it sent, and manages receivers of the sandbox. Everything else belongs to the live keys of its
+tenant: a new route is refused until it is listed here.
 """
 
 from __future__ import annotations
@@ -17,12 +19,39 @@ from aiohttp import web
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..pure.clients import Network, find_client
+from ..stores.sqlite import ending
+from ..stores.sqlite.store import SqliteStore
+from .openapi import show_path
 
 PREFIX = "gwk_"
 TEST_PREFIX = "gwt_"
 REMEMBERED_MAX = 10_000
 MINUTE_MS = 60_000
 SCOPES = ("send", "read", "manage", "events", "admin", "operator")
+SANDBOX = "sandbox:"
+"""How the names of its receivers begin."""
+_SHARED = {
+    ("POST", "/v1/notifications"),
+    ("POST", "/v1/notifications/batch"),
+    ("POST", "/v1/notifications/check"),
+    ("GET", "/v1/templates"),
+    ("GET", "/v1/templates/{template}"),
+    ("POST", "/v1/templates/{template}/preview"),
+    ("GET", "/v1/categories"),
+    ("GET", "/v1/categories/{category}"),
+    ("GET", "/v1/groups/{group}"),
+}
+"""Sending, and reading what content needs."""
+_OWN = {
+    ("PUT", "/v1/notifications/{id}"),
+    ("GET", "/v1/notifications/{id}"),
+    ("GET", "/v1/notifications/{id}/deliveries"),
+    ("GET", "/v1/deliveries/{delivery}"),
+    ("POST", "/v1/notifications/{id}/cancel"),
+    ("POST", "/v1/notifications/{id}/recall"),
+    ("POST", "/v1/notifications/{id}/resume"),
+}
+"""Their handlers call `check_own`; an accepted notification never changes."""
 FindKey = Callable[[bytes], Awaitable[tuple[str, str, bool] | None]]
 
 
@@ -79,18 +108,14 @@ class KeyRing:
     async def read_request(self, request: web.Request, scope: str) -> Caller:
         """The caller of a request; raises RequestRefused."""
         address = find_client(request.remote or "", request.headers.getall("X-Forwarded-For", ()), self._proxies)
-        return await self.read_caller(request.headers.get("Authorization", ""), address, scope)
+        caller = await self.read_caller(request.headers.get("Authorization", ""), address, scope)
+        if caller.is_test:
+            check_route(request)
+        return caller
 
     async def read_tenant(self, request: web.Request, scope: str) -> str:
         """The tenant of a request; raises RequestRefused."""
         return (await self.read_request(request, scope)).tenant
-
-    async def read_live(self, request: web.Request, scope: str) -> str:
-        """The tenant of a key that is not a test key; raises RequestRefused."""
-        caller = await self.read_request(request, scope)
-        if caller.is_test:
-            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
-        return caller.tenant
 
     def forget(self, digest: bytes) -> None:
         """Remove a deleted key from the cache."""
@@ -119,3 +144,32 @@ class KeyRing:
         if minute != self._minute:
             self._minute, self._wrong = minute, {}
         return self._wrong.get(address, 0) >= self._wrong_max
+
+
+def check_route(request: web.Request) -> None:
+    """Raises RequestRefused if a test key may not use the route, or not for this receiver."""
+    resource = request.match_info.route.resource
+    path = "" if resource is None else show_path(resource.canonical)
+    route = request.method, path
+    if route in _SHARED or route in _OWN:
+        return
+    if path == "/v1/receivers":
+        name = request.query.get("prefix", "")
+    else:
+        name = request.match_info.get("receiver", "") if path.startswith("/v1/receivers/") else ""
+    if not name.startswith(SANDBOX):
+        detail = f"a test key sends, sees what it sent, and manages receivers whose names begin with {SANDBOX}"
+        raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN, detail)
+
+
+def check_receiver_name(name: str) -> None:
+    """Raises RequestRefused where a test key would create or change a live receiver with its notification."""
+    if not name.startswith(SANDBOX):
+        detail = f"a test key creates only receivers whose names begin with {SANDBOX}"
+        raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN, detail, pointer="/to/receiver")
+
+
+async def check_own(store: SqliteStore, tenant: str, name: str) -> None:
+    """Raises RequestRefused if another key sent the notification."""
+    if not await store.reader.run(lambda connection: ending.is_test(connection, tenant, name)):
+        raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN, "a test key sees and ends only what test keys sent")

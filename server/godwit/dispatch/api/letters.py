@@ -19,7 +19,7 @@ from ..stores.sqlite.manage import attempts, deliveries, pausing
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ReplayBody, read_body
-from .keys import KeyRing
+from .keys import KeyRing, check_own
 from .requests import read_bytes
 
 LETTERS_PAGE = 500
@@ -106,22 +106,23 @@ class LetterApi:
     async def _read_own(self, request: web.Request) -> tuple[str, str]:
         """Tenant and id of the notification of a request. Raises RequestRefused for a test key with another key's notification."""
         caller, name = await self._keys.read_request(request, "send"), request.match_info["id"]
-        if caller.is_test and not await self._store.reader.run(
-            lambda connection: ending.is_test(connection, caller.tenant, name)
-        ):
-            raise RequestRefused(DispatchCode.TEST_KEY_FORBIDDEN)
+        if caller.is_test:
+            await check_own(self._store, caller.tenant, name)
         return caller.tenant, name
 
     async def get_delivery(self, request: web.Request) -> web.Response:
         """One delivery with its attempts."""
-        key, row, notification = await self._find(request, await self._keys.read_tenant(request, "read"))
+        caller = await self._keys.read_request(request, "read")
+        key, row, notification = await self._find(request, caller.tenant)
+        if caller.is_test:
+            await check_own(self._store, caller.tenant, notification)
         found = await self._store.reader.run(lambda connection: attempts.list_attempts(connection, key))
         shown = [attempt._asdict() for attempt in found]
         return answer({**row._asdict(), "notification": notification, "attempts": shown})
 
     async def retry(self, request: web.Request) -> web.Response:
         """Send one delivery again: at once if it waits, or although it failed."""
-        key, row, _ = await self._find(request, await self._keys.read_live(request, "send"))
+        key, row, _ = await self._find(request, await self._keys.read_tenant(request, "send"))
         time_ms = now_ms()
         expires_ms = time_ms + self._limits.expires_ms
         if not await self._store.writer.run(lambda connection: deliveries.retry(connection, key, time_ms, expires_ms)):
@@ -151,7 +152,7 @@ class LetterApi:
 
     async def replay(self, request: web.Request) -> web.Response:
         """Replay at most `limit` dead letters at once, to bound the rate."""
-        tenant = await self._keys.read_live(request, "send")
+        tenant = await self._keys.read_tenant(request, "send")
         body, _ = read_body(await read_bytes(request) or b"{}", ReplayBody)
         time_ms = now_ms()
         expires_ms = time_ms + self._limits.expires_ms

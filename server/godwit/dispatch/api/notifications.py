@@ -29,7 +29,7 @@ from ..stores.sqlite.store import SqliteStore
 from .answers import answer, show_problem
 from .bodies import Channel, Name, NotificationBody, read_body, read_json, read_value
 from .drafts import make_draft
-from .keys import Caller, KeyRing
+from .keys import Caller, KeyRing, check_own
 from .rates import AcceptRates
 from .requests import check_length, is_text, read_bytes, read_name, read_number
 from .templates import fill_content
@@ -83,8 +83,7 @@ class NotificationApi:
         return await self._accept(request, caller, read_name(request, "id", self._limits))
 
     async def get(self, request: web.Request) -> web.Response:
-        tenant = await self._keys.read_tenant(request, "read")
-        name = request.match_info["id"]
+        tenant, name = await self._read_own(request)
         row = await self._store.reader.run(lambda connection: read_notification(connection, tenant, name))
         if row is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
@@ -103,8 +102,8 @@ class NotificationApi:
         return answer({**shown, "receivers": row.receivers, "counts": show_counts(row)})
 
     async def list_deliveries(self, request: web.Request) -> web.Response:
-        tenant = await self._keys.read_tenant(request, "read")
-        name, after, wanted = request.match_info["id"], read_number(request, "after"), _read_wanted(request)
+        tenant, name = await self._read_own(request)
+        after, wanted = read_number(request, "after"), _read_wanted(request)
         found = await self._store.reader.run(
             lambda connection: read_deliveries(connection, tenant, name, wanted, after, DELIVERIES_PAGE)
         )
@@ -112,6 +111,13 @@ class NotificationApi:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
         rows, following = found
         return answer({"deliveries": [row._asdict() for row in rows], "after": following})
+
+    async def _read_own(self, request: web.Request) -> tuple[str, str]:
+        """Tenant and id of the notification of a request. Raises RequestRefused for a test key with another key's notification."""
+        caller, name = await self._keys.read_request(request, "read"), request.match_info["id"]
+        if caller.is_test:
+            await check_own(self._store, caller.tenant, name)
+        return caller.tenant, name
 
     async def _accept(self, request: web.Request, caller: Caller, name: str) -> web.Response:
         body, fingerprint = read_body(await read_bytes(request), NotificationBody)

@@ -80,7 +80,7 @@ class ProviderApi:
 
     async def put(self, request: web.Request) -> web.Response:
         """Stores a provider and uses it for what is sent from now on."""
-        await self._keys.read_live(request, "operator")
+        await self._keys.read_tenant(request, "operator")
         name = read_name(request, "provider", self._limits)
         body, _ = read_body(await read_bytes(request), ProviderBody)
         if name == CONFIGURED:
@@ -95,7 +95,7 @@ class ProviderApi:
 
     async def delete(self, request: web.Request) -> web.Response:
         """Sends over it that are under way are finished; the others use another provider, or wait."""
-        await self._keys.read_live(request, "operator")
+        await self._keys.read_tenant(request, "operator")
         name = read_name(request, "provider", self._limits)
         if not await self._store.writer.run(lambda connection: delete_provider(connection, name)):
             raise RequestRefused(DispatchCode.PROVIDER_MISSING)

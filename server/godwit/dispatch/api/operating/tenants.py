@@ -98,7 +98,10 @@ class TenantApi:
         is_operator = "operator" in caller.scopes
         if (tenant != caller.tenant or "operator" in body.scopes) and not is_operator:
             raise RequestRefused(DispatchCode.SCOPE_MISSING, "this request needs the scope 'operator'")
-        is_test = body.test or caller.is_test
+        is_test = body.test
+        if is_test and "operator" in body.scopes:
+            detail = "a test key cannot have the scope operator, which acts on every tenant"
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/scopes")
         key, scopes = make_key(is_test=is_test), " ".join(sorted(set(body.scopes)))
         digest = digest_key(key)
         if not await self._store.writer.run(
