@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ from .pure.subjects import inbox_subject, live_subject
 SERVICE = "/service"
 """The subject of dispatch's own token. No receiver can have it: theirs are TENANT/RECEIVER, and a tenant's name is never empty."""
 SERVICE_S = 3_600
+KNOWN_MAX = 10_000
+"""Tokens that are remembered: verifying a signature takes longer than most requests of a receiver."""
 UNSUBSCRIBE = b"unsubscribe:"
 """A prefix of the signed bytes, so that no other signature of this key is valid as such a token."""
 
@@ -65,6 +68,8 @@ class SigningKey:
         """Raises ConfigInvalid if the file has no Ed25519 key."""
         self._now_s = now_s
         self._key = _read_or_make(file)
+        self._known: OrderedDict[bytes, tuple[int, tuple[str, str]]] = OrderedDict()
+        """Valid tokens by digest: end (Unix s), and tenant and receiver."""
         private = self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
         self._mac_key = hmac.digest(private, b"bounces", "sha256")
         public = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
@@ -119,7 +124,22 @@ class SigningKey:
         return self._sign({"sub": SERVICE}, patterns, int(self._now_s()) + SERVICE_S)
 
     def read_receiver(self, token: str) -> tuple[str, str]:
-        """Tenant and receiver of a token; raises RequestRefused."""
+        """Tenant and receiver of a token; raises RequestRefused. For one event loop."""
+        digest = hashlib.sha256(
+            token.encode(errors="surrogateescape")
+        ).digest()  # a header may have other bytes than UTF-8
+        end_s, owner = self._known.get(digest, (0, ("", "")))
+        if end_s > self._now_s():
+            self._known.move_to_end(digest)
+            return owner
+        end_s, owner = self._verify_receiver(token)
+        self._known[digest] = end_s, owner
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return owner
+
+    def _verify_receiver(self, token: str) -> tuple[int, tuple[str, str]]:
+        """The end of a token (Unix s), and its tenant and receiver; raises RequestRefused."""
         try:
             claims: dict[str, Any] = jwt.decode(
                 token, self._key.public_key(), ["EdDSA"], issuer=DISPATCH_ISSUER, options={"require": ["exp", "sub"]}
@@ -129,7 +149,7 @@ class SigningKey:
         tenant, receiver = claims.get("godwit_tenant"), claims.get("godwit_receiver")
         if not isinstance(tenant, str) or not isinstance(receiver, str):
             raise RequestRefused(DispatchCode.RECEIVER_TOKEN_INVALID)
-        return tenant, receiver
+        return int(claims["exp"]), (tenant, receiver)
 
     def _sign(self, owner: dict[str, str], allow: dict[str, list[str]], end_s: int) -> str:
         claims = {"iss": DISPATCH_ISSUER, **owner, "exp": end_s, "permissions": {"allow": allow}}
