@@ -149,7 +149,7 @@ async def test_a_notification_is_accepted_after_one_bounded_unit_of_marks(tmp_pa
         done = await store.reader.run(
             lambda connection: connection.execute("SELECT count(*) FROM item WHERE flags & 2").fetchone()[0]
         )
-        assert done <= 2 * ROWS_AT_ONCE, "the unit with the notification, and perhaps the one after it"
+        assert done <= 2 * ROWS_AT_ONCE, "perhaps the units that ran until this was read"
         marked = await marks
         assert [len(one.items) for one in marked if one is not None] == [items - 1] * len(names)
         await blocked

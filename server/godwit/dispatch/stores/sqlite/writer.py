@@ -1,7 +1,8 @@
 """The one thread that writes: units of work gather into a group, and each group is one commit.
 
 Owns the write connection. A unit runs in a savepoint of its own, so its error does not undo other units. Its caller gets
-the result only after the commit. Urgent units (an API call) run before bulk ones (a page), of which each group takes one.
+the result only after the commit. Urgent units (an API call) run before bulk ones (a page). While there are both, they
+take turns: a bulk unit is a group of its own, so that an API call waits for one at most.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Writer:
         self._connection = open_writer(path, vault)
         self._urgent: deque[_Work] = deque()
         self._bulk: deque[_Work] = deque()
+        self._is_turn_of_bulk = False
         self._changed = threading.Condition()
         self._is_closed = False
         self.commits = 0
@@ -112,10 +114,11 @@ class Writer:
         with self._changed:
             while not (self._urgent or self._bulk or self._is_closed):
                 self._changed.wait()
-            group = [self._urgent.popleft() for _ in range(min(GROUP_MAX, len(self._urgent)))]
-            if self._bulk:
-                group.append(self._bulk.popleft())
-            return group
+            if self._bulk and (self._is_turn_of_bulk or not self._urgent):
+                self._is_turn_of_bulk = False
+                return [self._bulk.popleft()]
+            self._is_turn_of_bulk = bool(self._bulk)
+            return [self._urgent.popleft() for _ in range(min(GROUP_MAX, len(self._urgent)))]
 
     def _commit(self, group: list[_Work]) -> None:
         try:
