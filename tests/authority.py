@@ -17,7 +17,7 @@ DAY = datetime.timedelta(days=1)
 
 
 class Authority:
-    """`file` is what a client is told to believe. One `under` another sends its own certificate with those that it issues."""
+    """`file` is the root that a client trusts. An authority `under` another one sends its own certificate with those that it issues."""
 
     def __init__(self, folder: Path, name: str = "Test authority", *, under: Authority | None = None) -> None:
         self.folder = folder

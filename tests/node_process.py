@@ -39,7 +39,7 @@ class NodeProcess:
         return f"http://{self.admin}"
 
     async def kill(self) -> None:
-        """As by power loss: nothing is told to anybody."""
+        """Kill it, as a power loss does: it notifies no client."""
         if self.process.returncode is None:
             self.process.kill()
         await wait_for_end(self.process)

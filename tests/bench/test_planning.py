@@ -22,7 +22,7 @@ FAR = 2.0
 
 
 def measure_or_take_kept() -> Machine:
-    """A machine where others are at work may be too busy, and is told so: then the figures of the benchmark serve."""
+    """A machine with other work may be too busy to be measured, and the plan reports that: then the benchmark's measurements are used."""
     try:
         return measure_machine("auto", print)
     except BenchFailed as refused:

@@ -22,7 +22,7 @@ SUBJECTS = ("/events/a", "/events/b")
 COUNT = 200
 END = 20_000
 CUT_BYTES = 20_000
-# What both do with a stream: everything it says is told on, with its kind where it is no message.
+# Both forward every event of a stream, with its kind if it is not a message.
 LISTEN = """(stream, tell) => {
   stream.onmessage = (event) => tell({ data: JSON.parse(event.data) });
   for (const kind of ["resume_token", "gap", "dropped", "closed"]) {
@@ -37,7 +37,7 @@ BROWSER = f"(address) => ({LISTEN})(new EventSource(address), note)"
 
 
 class Heard:
-    """What a client was told, as it comes."""
+    """The events that a client received, in order of arrival."""
 
     def __init__(self) -> None:
         self.found: list[dict[str, object]] = []

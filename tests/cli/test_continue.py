@@ -58,8 +58,8 @@ async def test_a_tail_that_is_ended_by_a_signal_says_how_to_continue(number: int
         assert tail.stderr is not None
         assert b"subscribed" in await tail.stderr.readline()
         tail.send_signal(number)
-        _, told = await tail.communicate()
-        assert b"continue from here with: godwit tail" in told and tail.returncode == 0
+        _, errors = await tail.communicate()
+        assert b"continue from here with: godwit tail" in errors and tail.returncode == 0
 
 
 async def test_a_tail_that_ignores_a_hangup_goes_on() -> None:

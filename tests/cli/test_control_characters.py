@@ -54,7 +54,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, log: Path) -> Iterator[Place]:
-    """A node to which a client has told hostile text wherever a client tells any."""
+    """A node to which a client has sent hostile text in every field that takes text."""
     options = ("--set", "logging.sessions=true", "--set", "logging.format=console")
     with log.open("wb") as errors, serving(tmp_path_factory.mktemp("node"), *options, errors=errors.fileno()) as found:
         tell(found)

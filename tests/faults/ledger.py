@@ -116,12 +116,12 @@ class Reader:
             await self.moved.wait()
 
     def check(self, heads: dict[str, int]) -> None:
-        """Everything that was acknowledged came once, with its content; what did not come was told."""
+        """Everything that was acknowledged arrived once, with its content, or was reported as missing."""
         for subject, head in heads.items():
             received, acknowledged = self.received.get(subject, {}), self._ledger.contents[subject]
             wrong = {n: content for n, content in received.items() if acknowledged.get(n) != content}
             assert not wrong, f"{self.name}: {subject} has other contents than were acknowledged: {wrong}"
             counted = (self._lived[subject], self._missed[subject])
             assert self._is_conflated or sum(counted) == head, (
-                f"{self.name}: {subject} has {head}, was told of {counted}"
+                f"{self.name}: {subject} has {head}, received or was notified of {counted}"
             )

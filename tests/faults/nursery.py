@@ -56,7 +56,7 @@ class Nursery:
 
 
 def kill(node: Born) -> None:
-    """At once; nothing is told to anybody."""
+    """Kill it at once; it notifies no client."""
     os.kill(node.pid, signal.SIGKILL)
 
 

@@ -84,7 +84,7 @@ class Scene:
             place.reader.check(self._heads(place))
             if not place.reader.name.startswith("slow"):
                 gaps = place.reader.gaps
-                assert not gaps, f"{place.reader.name} was told of {len(gaps)} gaps that nobody made: {gaps[:3]}"
+                assert not gaps, f"{place.reader.name} received {len(gaps)} gaps without a cause: {gaps[:3]}"
 
     def _heads(self, place: Place) -> dict[str, int]:
         return {subject: head for subject, head in self.ledger.heads().items() if matches(place.selector, subject)}
@@ -103,7 +103,7 @@ async def _run(way: Way, place: Place) -> None:
 
 
 async def be_cut(port: int, random: Random, cuts: int, tmp_path: Path) -> str:
-    """Play the whole scene; returns a line that tells what happened."""
+    """Play the whole scene; returns a line that describes what happened."""
     async with CuttingProxy(random, ("127.0.0.1", port), MEAN_BYTES) as proxy:
         scene = Scene(proxy.url, tmp_path)
         async with asyncio.TaskGroup() as group:
@@ -123,7 +123,7 @@ async def be_cut(port: int, random: Random, cuts: int, tmp_path: Path) -> str:
         ledger = scene.ledger
         return (
             f"{proxy.cuts} cuts, {ledger.total} messages, {ledger.repeats} publishes repeated; "
-            f"the slow one was told of {len(slow.gaps)} gaps, {slow.missed} messages"
+            f"the slow client received {len(slow.gaps)} gaps, {slow.missed} messages"
         )
 
 

@@ -170,7 +170,7 @@ async def test_who_does_not_read_is_told_how_many_standard_messages_were_lost(dr
                         lost += push.count
                     else:
                         assert push.position is None
-                        assert push.json()[0] == received + lost, "what was lost must be told in its place"
+                        assert push.json()[0] == received + lost, "lost messages must be reported at their position"
                         received += 1
     assert lost > 0 and received > 0
     assert received + lost == count

@@ -54,7 +54,7 @@ class Scene:
         self.interest: dict[str, set[str]] = {}  # by watch: what has subscribers
         self.later: dict[str, list[asyncio.Task[Published | None]]] = {}
         self.stores: dict[str, Store] = {}
-        self.failures: dict[str, asyncio.Event] = {}  # by client: set when it tells that it could not save
+        self.failures: dict[str, asyncio.Event] = {}  # by client: set when it reports that it could not save
         self.tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Scene:

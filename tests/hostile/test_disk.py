@@ -69,7 +69,7 @@ async def test_68_a_full_disk_refuses_what_needs_it_and_nothing_else(tmp_path: P
         limit_files(node, 0)
         number = 2
         while (answer := await publish(publisher, number, "disk")).get("error") != DISK_FAILING:
-            # The first to meet it were numbered already: they are told what level they reached.
+            # The first publishes that meet it have positions already: their answer names the level that they reached.
             assert answer["ok"] == "published" and answer["ack"] == "cached", (
                 "acknowledged from a disk that took nothing"
             )

@@ -23,7 +23,7 @@ class Door(Authorizer):
 
 
 class Heard(Audit):
-    """Keeps the refusals that it is told."""
+    """Keeps the refusals that are reported to it."""
 
     def __init__(self) -> None:
         self.refused: list[AccessEvent] = []

@@ -25,7 +25,7 @@ def await_line(log: Path, *words: str) -> None:
     while time.monotonic() < end:
         if any(all(word in line for word in words) for line in log.read_text().splitlines()):
             return
-        time.sleep(0.02)  # the log is a file: nothing tells of a new line
+        time.sleep(0.02)  # the log is a file: nothing notifies of a new line
     raise AssertionError(f"no line with {words}:\n{log.read_text()}")
 
 

@@ -36,7 +36,7 @@ def kill(served: Served) -> None:
 
 
 def await_note(folder: Path, name: str, *, says: str = "", not_yet: str = "", is_over: bool = False) -> None:
-    """Until the last note of this name, the one that counts, says this and not that (any more), or is over. No node tells of it."""
+    """Wait until the last note of this name contains this and no longer that, or has ended. The node does not report notes."""
     end = time.monotonic() + DEADLINE_S
     path = folder / "journal" / "notes"
     last = None

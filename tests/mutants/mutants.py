@@ -66,7 +66,7 @@ def has_met_one_in_10_000(run: VerifyRun) -> bool:
 
 
 def has_met_gaps(run: VerifyRun) -> bool:
-    """Of three that the node told one was hidden."""
+    """One of the three gaps that the node reported is hidden."""
     return sum(subscriber.checker.counts.gaps for subscriber in run.subscribers) >= 5
 
 

@@ -301,7 +301,7 @@ def test_rows_of_a_table_are_shown_for_people_and_for_programs(tmp_path: Path) -
     assert wrong.exit_code == 2 and "is not a valid condition" in wrong.output
     half = call("show", "bronze.messages", *lake, "--where", "subject =")
     assert half.exit_code == 2 and "BY" not in half.output, (
-        "what is told is about the condition, not about the words after it"
+        "the error is about the condition, not about the words after it"
     )
     words = ["show", "bronze.messages", *lake, "--rows", "2"]
     narrow = CliRunner().invoke(main, words, env={"COLUMNS": "60"}).output

@@ -185,7 +185,7 @@ def test_who_is_erased_is_in_no_damaged_row_either(tmp_path: Path) -> None:
 
 
 def tell(reader: TailReader, place: dict[str, Any], limit: ReadLimit) -> tuple[dict[str, Any], list[int]]:
-    """One micro-batch: where it ends and the offsets it told, by a reader made anew as a worker's is."""
+    """One micro-batch: where it ends and the offsets that it reported, by a new reader, as in a worker."""
     end = reader.latestOffset(place, limit)
     tasks = TailReader(reader.options, TABLE.schema).partitions(place, end)
     return end, sorted(

@@ -170,7 +170,7 @@ def list_below(process: int) -> list[int]:
 def test_a_job_that_is_asked_to_stop_ends_in_order_and_goes_on_from_there(
     way: str, number: int, is_for_all: bool, code: int, tmp_path: Path
 ) -> None:
-    """`is_for_all`: Java and the workers are told, too, as by ^C, systemd and `timeout`."""
+    """`is_for_all`: Java and the workers receive the signal, too, as by ^C, systemd and `timeout`."""
     count = 6_000
     write_journal(tmp_path / "node", count).close()
     lake, log = tmp_path / "lake", tmp_path / "log"

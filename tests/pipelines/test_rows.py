@@ -162,7 +162,7 @@ def test_offsets_that_the_manifest_calls_lost_are_passed_over(tmp_path: Path) ->
     writer.write([message(offset) for offset in range(10)])
     writer.next = 15
     writer.write([message(offset) for offset in range(15, 30)])
-    writer.next = 1000  # as after a crash: nobody knows which offsets were told
+    writer.next = 1000  # as after a crash: it is unknown which offsets were reported
     writer.seal(missing=[(10, 15), (30, 1000)])
     assert [row["journal_offset"] for row in read(tmp_path)] == [*range(10), *range(15, 30)]
     assert [row["journal_offset"] for row in read(tmp_path, 12, 20)] == list(range(15, 20))

@@ -44,7 +44,7 @@ class Cursor:
 
 
 class Frames:
-    """What one connection was told: the subjects behind its numbers."""
+    """The subjects that one connection was sent, by their numbers."""
 
     def __init__(self) -> None:
         self._announced: dict[int, Announced] = {}

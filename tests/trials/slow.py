@@ -72,7 +72,7 @@ class View:
         self.unsure.discard(subject)
         is_wrong = after > stand or (after < stand and "after" in said and not is_unsure)
         if said["reason"] != "overrun" or at <= stand or said["missed"] not in {at - after, None} or is_wrong:
-            self.faults.append(f"{self.name}: {subject} at {stand} was told {said}")
+            self.faults.append(f"{self.name}: {subject} at {stand} received {said}")
         self.stands[subject] = max(stand, at)
 
     def count_behind(self) -> int:

@@ -47,7 +47,7 @@ class SlowReader:
         return self.view.count_behind()
 
     def check(self) -> list[str]:
-        """What it was told that it should not have been told."""
+        """What it received and should not have received."""
         return self.view.faults
 
     async def run(self) -> None:

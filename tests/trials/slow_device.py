@@ -61,7 +61,7 @@ class SlowDevice(Device):
 
     def _take_gap(self, said: dict[str, str]) -> None:
         if self.qos or "gap" not in said:
-            self.faults.append(f"{self.name}: it was told {said}")
+            self.faults.append(f"{self.name}: it received {said}")
         else:
             after, at = (int(said[key].partition(".")[2]) for key in ("after", "at"))
             self.gaps.append((self.connections, said["gap"], after, at))
@@ -93,5 +93,5 @@ class SlowDevice(Device):
             reported = {(c, s, a, b) for c, s, a, b in self.gaps if (c, s) == (connection, subject)}
             missing = set(range(before + 1, after)) - {one for *_, a, b in reported for one in range(a + 1, b + 1)}
             if missing:
-                self.faults.append(f"{self.name}: {subject} misses {sorted(missing)[:10]} and was not told")
+                self.faults.append(f"{self.name}: {subject} misses {sorted(missing)[:10]} and received no gap")
         return self.faults

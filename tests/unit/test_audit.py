@@ -14,7 +14,7 @@ from godwit.errors import AuthorizerFailed, ConfigInvalid
 
 
 class Kept(Audit):
-    """Keeps what it is told; closed, it takes nothing further. Its `take` runs on a thread of its own."""
+    """Keeps the events that it receives; closed, it accepts no more. Its `take` runs on a thread of its own."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -147,7 +147,7 @@ async def test_reports_become_access_events_and_figures_come_by_the_clock() -> N
     statistics = [event for event in audit.events if isinstance(event, StatisticsEvent)]
     caches = [event for event in audit.events if isinstance(event, CacheEvent)]
     assert statistics[0].figures["messages"] == 7
-    assert [cache.gone["messages_evicted_by_age"] for cache in caches] == [5], "only what changed is told"
+    assert [cache.gone["messages_evicted_by_age"] for cache in caches] == [5], "only changes are reported"
 
 
 class Broken(Kept):

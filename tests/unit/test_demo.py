@@ -15,7 +15,7 @@ from godwit.subject import check_subject
 
 
 class Core(NamedTuple):
-    """A core's seconds, as psutil tells them on Linux."""
+    """A core's seconds, as psutil reports them on Linux."""
 
     user: float
     idle: float

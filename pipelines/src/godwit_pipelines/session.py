@@ -36,7 +36,7 @@ ALWAYS = {
     "spark.sql.codegen.cache.maxEntries": "2000",  # an audit makes more classes than the 100 that are kept: each time anew, and cold
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # where a column was made: a quarter of an audit's Python calls
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-    "spark.sql.streaming.metricsEnabled": "false",  # metrics.py tells them
+    "spark.sql.streaming.metricsEnabled": "false",  # metrics.py reports them
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.stopTimeout": "60s",

@@ -19,7 +19,7 @@ DEADLINE_S = 120
 
 @dataclass(frozen=True)
 class Doors:
-    """Where MQTT is spoken, and the authority that a TLS client is told to believe."""
+    """The address of the MQTT listener, and the authority that a TLS client trusts."""
 
     mqtt: tuple[str, int]
     mqtt_tls: tuple[str, int]

@@ -88,4 +88,4 @@ SHARES = {
     "# as the group": (b"$share/#/a", MALFORMED),
     "a bad filter": (b"$share/g/a#", MALFORMED),
 }
-"""[MQTT-4.8.2-1], [MQTT-4.8.2-2]; `$share/+/a` is told apart below: its wildcard is a whole level, so it is well formed."""
+"""[MQTT-4.8.2-1], [MQTT-4.8.2-2]; `$share/+/a` is a case of its own below: its wildcard is a whole level, so it is well formed."""

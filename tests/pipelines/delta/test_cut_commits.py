@@ -147,7 +147,7 @@ def test_a_commit_that_is_gone_is_named(lake: Lake) -> None:
 def test_a_newest_commit_that_is_gone_is_named_though_a_checkpoint_has_its_rows(
     lake: Lake, run_job: Runs, is_pointed_at: bool
 ) -> None:
-    """No cleanup removes it. Its transaction, its row count and what it appended could not be told from any other."""
+    """No cleanup removes it. Its transaction, row count and appended rows could not be distinguished from those of another commit."""
     for number in range(3):
         come(lake, number)
     path = lake.path("bronze.access")

@@ -198,7 +198,7 @@ def test_rows_of_access_say_what_a_websocket_did(tmp_path: Path) -> None:
     *others, duration_ms = [row["duration_ms"] for row in rows]
     assert others == [None] * len(others)
     assert (leaves - is_in) * 1000 - 200 <= duration_ms <= (gone - came) * 1000 + 200, (
-        "it is told in tenths of a second"
+        "it is recorded in tenths of a second"
     )
 
 
@@ -234,7 +234,7 @@ def test_rows_of_access_say_what_event_streams_and_mqtt_did(tmp_path: Path) -> N
 
 
 def refuse(addresses: dict[str, str]) -> tuple[list[str], str]:
-    """A token that is none, over WebSocket and MQTT: where they came from, and the reason that both were told."""
+    """An invalid token, over WebSocket and MQTT: the rows have the addresses, and the reason that both clients received."""
     client = WebSocket(addresses["client"], f"?token={'x' * 32}")
     closed, _ = client.receive()
     assert int.from_bytes(closed[:2]) == CODES["TokenInvalid"]["number"]

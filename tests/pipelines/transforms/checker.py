@@ -228,6 +228,6 @@ def find(case: Case) -> Found:
 
 
 def _tell_more(found: Found, offset: int, more: int, unseen: int) -> None:
-    """More was told missing than was. Of places that no message is known of, as where its row was damaged, the node may know."""
+    """More messages were reported missing than were. The node can know messages at positions that no row shows, as after damage."""
     found[offset, "gap", True] += min(more, unseen)
     found[offset, "miscount", False] += max(0, more - unseen)

@@ -208,7 +208,7 @@ def test_no_more_may_be_missing_than_there_were_messages(audited: Audited) -> No
 
 
 def dealt_to_a_group(*, twice: int) -> Scene:
-    """A group's rows are written by several cores: the later range first, and one that only tells of a loss amid them."""
+    """A group's rows are written by several cores: the later range first, and one between them that only reports a loss."""
     subjects = ["/a/x", "/b", "/a/y"] * 4
     messages = [
         {"run": "a", "subject": subject, "epoch": 1, "sequence": at // 3 + 1, "arrival": at + 1}

@@ -174,7 +174,7 @@ def test_chains_are_numbered_across_tears_and_what_comes_back_behind_one_is_no_f
 
 
 def test_rows_that_are_not_there_are_asked_for_whatever_the_fault_is_that_they_look_like(spark: SparkSession) -> None:
-    """A told gap of five is spent on the five that lie ahead of the row, so that what it was of looks like a hole."""
+    """A reported gap of five is used for the five messages before the row, so that its own range looks like a hole."""
     deliveries = frame(spark, DELIVERIES, [handed(0, 1, 5), handed(2, 11, 20, count=5, gaps=1, gap_count=5)])
     messages, access, runs = frame(spark, MESSAGES_OF, MESSAGES), frame(spark, ACCESS, []), frame(spark, RUNS, [])
     for find_missing, verdict in ((None, "broken"), (lambda: find_torn(deliveries, access, runs, {}, {}), "unproven")):

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 
 class Vouches(Authorizer):
-    """Grants what it is told to, when it is told to."""
+    """Gives the answer of the test, when the test releases it."""
 
     def __init__(self, *trusted: str, inner: Authorizer | None = None) -> None:
         self.trusted, self.inner = list(trusted), inner

@@ -18,7 +18,7 @@ def test_every_limit_has_its_row_and_every_row_its_limit() -> None:
     assert {*COUNTED_BY_NODE} <= {limit.name for limit in LIMITS}
     row = next(row for row in rows if row["name"] == "subjects_max")
     assert (row["value"], row["source"], row["code"]) == (100, "file a.toml", "SubjectsTooMany")
-    assert not any(row["hits"] for row in rows), "an engine that tells nothing has counted nothing"
+    assert not any(row["hits"] for row in rows), "an engine that reports nothing has counted nothing"
 
 
 def test_hits_come_from_counters_and_codes() -> None:

@@ -164,7 +164,7 @@ def test_subscription_refused_by_a_draining_node_is_asked_of_the_next() -> None:
 
 
 def test_a_join_that_was_cut_is_over_when_the_next_node_cannot_serve_its_place() -> None:
-    """What it still owed is not counted on in what the next node sends: the client stays in the run that it was told of."""
+    """Messages that the first node still owed are not expected from the next node: the client stays in the run that was reported to it."""
     session, core = Session(Settings()), subscribing("/a/1")
     session.subscribe(core)
     [ask] = connected(session)

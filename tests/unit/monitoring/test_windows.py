@@ -17,7 +17,7 @@ Sample = tuple[float, float, dict[Series, float]]
 
 
 def compute(samples: list[Sample], now_s: float, name: str, series: Series) -> Statistics | None:
-    """What the window says, from all samples ever told: those whose bucket is one of the window's."""
+    """The window's value, computed from all samples: those whose bucket belongs to the window."""
     window = WINDOWS[name]
     width_s = LEVELS[window.level][0]
     first = int(now_s // width_s) - window.buckets + 1

@@ -77,7 +77,7 @@ def gap(after: int, at: int, missed: int | None = None) -> Gap:
 
 @dataclass
 class Life:
-    """One subscriber of one subject, from sequence 0: what it was told, message by message, cut and resumed as it comes."""
+    """One subscriber of one subject, from sequence 0: what it received, message by message, disconnected and resumed at random."""
 
     head: int
     log_max: int

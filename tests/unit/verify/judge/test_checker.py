@@ -187,7 +187,7 @@ def test_a_gap_for_a_restart_that_nobody_made_is_found() -> None:
 
 
 def cut_after_a_gap(checker: Checker, resume_tokens: bool, cut_ms: int) -> set[Guarantee]:
-    """The node restarts once; a pattern is told of it, cut, and told again."""
+    """The node restarts once; a pattern is notified, disconnected, and notified again."""
     seen = Gap("/*", None, None, GapReason.EPOCH, None)
     checker.context.expected.restart()
     checker.context.restarts += 1
@@ -207,7 +207,7 @@ def test_a_join_that_was_cut_may_tell_its_gap_again_and_one_that_was_complete_ma
 
 
 def test_a_gap_that_was_read_late_speaks_of_the_restart_before() -> None:
-    """The node restarts twice while the subscriber does not read: it is told of both, and of a third that nobody made."""
+    """The node restarts twice while the subscriber does not read: it is notified of both, and of a third one that did not happen."""
     checker, seen = following("/*", is_client=True), Gap("/*", None, None, GapReason.EPOCH, None)
     for _ in range(2):
         checker.context.expected.restart()
