@@ -9,7 +9,7 @@ const TOKEN = "godwit.admin.token";
 export const readToken = () => readFromTab(TOKEN);
 export const keepToken = (token) => keepForTab(TOKEN, token);
 
-// The JSON of an answer; throws Refused with the node's own words, or Unreachable when nobody answers.
+// The JSON of an answer; throws Refused with the node's own words, or Unreachable if there is no answer.
 export async function ask(path, { query = {}, method = "GET", signal } = {}) {
   const token = readToken();
   const headers = token ? { Authorization: `Bearer ${token}` } : {};

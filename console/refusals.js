@@ -1,4 +1,4 @@
-// How a request fails, on either port: refused with a status and the server's own words, or answered by nobody.
+// How a request fails, on either port: refused with a status and the server's own words, or without an answer.
 
 export class Refused extends Error {
   constructor(status, message) {

@@ -9,7 +9,7 @@ const KEY = "godwit.dispatch.key";
 export const readKey = () => readFromTab(KEY);
 export const keepKey = (key) => keepForTab(KEY, key);
 
-// The JSON of an answer; throws Refused with dispatch's own words, or Unreachable when nobody answers.
+// The JSON of an answer; throws Refused with dispatch's own words, or Unreachable if there is no answer.
 export async function ask(path, { query = {}, method = "GET", body, key = readKey() } = {}) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const text = makeQuery(query);

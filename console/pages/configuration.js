@@ -1,4 +1,4 @@
-// Configuration: every value in force, where it came from, and what it means. What was set stands out from what was not.
+// Configuration: every value in force, its source, and its meaning. Values that were set are highlighted.
 
 import { ask } from "../admin.js";
 import { element, empty, panel, say } from "../element.js";

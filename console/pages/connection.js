@@ -1,4 +1,4 @@
-// One connection: who it is, and where each of its subscriptions stands behind the head.
+// One connection: its identity, and how far each of its subscriptions is behind the head.
 
 import { ask } from "../admin.js";
 import { element, empty, panel, say } from "../element.js";

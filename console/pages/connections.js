@@ -1,4 +1,4 @@
-// Connections: who is there, where each stands behind the head, and the way to end one.
+// Connections: a list, how far each is behind the head, and a button that closes one.
 
 import { ask } from "../admin.js";
 import { writePlace } from "../browser.js";

@@ -100,7 +100,7 @@ export class Subject {
   async refresh(node) {
     if (!this.live) this.begin(node);
     const row = await ask("/v1/subject", { query: { subject: this.name } });
-    // This page listens to it, so that the node knows the name by now, whoever wrote it.
+    // This page listens to it, so the node knows the name in any case.
     const isUnknown = row.messages === 0 && !row.has_snapshot && row.at.endsWith(".0");
     say(this.fault, isUnknown ? UNKNOWN : "");
     permit(this.button, node, !isUnknown);

@@ -1,5 +1,5 @@
 // A chart of the last minutes: uPlot in the console's colours, a legend that is text, a sentence for who cannot see it.
-// Owns one figure; the data is columns by the second, and colours are read anew when the theme changes.
+// Owns one figure; the data is columns by the second, and colours are read again when the theme changes.
 
 import { onResize, readColour } from "../browser.js";
 import { element, say } from "../element.js";

@@ -1,4 +1,4 @@
-// What stands above every page of a console: the condition of what it shows, and a banner where something is wrong with it.
+// The top of every page of a console: the condition of the node or of dispatch, and a banner if something is wrong.
 
 import { find } from "../browser.js";
 import { element, say } from "../element.js";

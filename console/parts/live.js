@@ -11,7 +11,7 @@ export const readClientToken = () => readFromTab(TOKEN);
 export const keepClientToken = (token) => keepForTab(TOKEN, token);
 
 export class Live {
-  // `onPush(object)`: messages, gaps and the like; `onState(text, isFault)`: one sentence of how it stands.
+  // `onPush(object)`: messages, gaps and the like; `onState(text, isFault)`: one sentence about the connection.
   constructor(port, { onPush, onState }) {
     Object.assign(this, { port, onPush, onState });
     this.wanted = null;
@@ -22,7 +22,7 @@ export class Live {
     this.stop = onVisibility(() => (isHidden() ? this.leave() : this.wanted && this.connect()));
   }
 
-  // Listens to a selector: `options` are those of `subscribe`, for the first time; afterwards it goes on where it stood.
+  // Listens to a selector: `options` are those of `subscribe`, for the first time; afterwards it resumes at its position.
   listen(selector, options = {}) {
     this.end(false);
     this.wanted = { selector, options };
@@ -31,7 +31,7 @@ export class Live {
     this.connect();
   }
 
-  // Subscribes to the same selector anew, with other options, on the connection that is there: who waits for an answer is given it.
+  // Subscribes to the same selector again, with other options, on the same connection. Pending publishes keep their answers.
   listenAgain(options) {
     this.wanted.options = options;
     this.place = {};

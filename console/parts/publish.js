@@ -4,7 +4,7 @@ import { element, panel, say } from "../element.js";
 import { readClientToken } from "./live.js";
 
 export class PublishForm {
-  // `live`: a promise of the live connection; it may still be opening when somebody publishes.
+  // `live`: a promise of the live connection; it may still be opening when the user publishes.
   constructor(subject, live) {
     Object.assign(this, { subject, live });
     this.content = element("textarea", { name: "content", spellcheck: "false", class: "mono", maxlength: 1048576, placeholder: '{"hello": 1}' });

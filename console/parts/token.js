@@ -4,7 +4,7 @@ import { keepToken, readToken } from "../admin.js";
 import { element } from "../element.js";
 import { askInDialog } from "./dialog.js";
 
-// `why`: what the node said, when it asked for one.
+// `why`: the node's reason for asking for one.
 export async function askForToken(why = "") {
   const input = element("input", { name: "token", type: "password", autocomplete: "off", maxlength: 65536 });
   input.value = readToken();

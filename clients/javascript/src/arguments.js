@@ -70,14 +70,14 @@ export function checkSubscribe(options) {
 /**
  * @typedef {object} PublishOptions
  * @property {string} [key] an idempotency key; without one the client numbers the publish
- * @property {string} [replyTo] where answers are awaited
+ * @property {string} [replyTo] the subject on which answers are expected
  * @property {boolean} [retain] false: the message does not change the snapshot
- * @property {boolean} [merge] true: the members of a JSON object go into the subject's state, and null removes one; otherwise it replaces
- * @property {Record<string, string | Uint8Array | null>} [fields] beside any content, by name; null removes one
- * @property {boolean} [guaranteed] false: a standard message, passed on to who listens now
+ * @property {boolean} [merge] true: the members of a JSON object are merged into the snapshot, and null removes one; otherwise the message replaces it
+ * @property {Record<string, string | Uint8Array | null>} [fields] named values in addition to the content; null removes one
+ * @property {boolean} [guaranteed] false: an at-most-once message, for current subscribers only
  * @property {import("./model.js").Ack} [ack]
- * @property {boolean} [once] false: without number and key; AnswerLost where nobody can know whether it arrived
- * @property {AbortSignal} [signal] nobody waits for it any more; it is not sent if it still can be helped
+ * @property {boolean} [once] false: without number and key; AnswerLost if it is unknown whether it arrived
+ * @property {AbortSignal} [signal] aborts the wait; a message that is not sent yet is then never sent
  */
 
 /**

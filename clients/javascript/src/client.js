@@ -310,7 +310,7 @@ export class Client {
     await this.close();
   }
 
-  /** Our own mistake ends the client and whoever waits for it, with a word; it is never silent. */
+  /** An internal error ends the client and rejects every waiting call; it is always logged. */
   async #run() {
     try {
       await this.#savedPositions?.open((error) => (this.#session.close(error), this.#connection.wake()));

@@ -67,7 +67,7 @@ export class Requests {
   }
 
   /**
-   * Hand out replies until the subscription ends; then whoever still waits gets its error.
+   * Deliver replies until the subscription ends; then the requests that still wait are rejected with its error.
    * @param {Subscription} replies
    */
   async listen(replies) {

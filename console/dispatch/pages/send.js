@@ -1,4 +1,4 @@
-// Send: a form for one notification, with a dry run that says whom it would reach and what it would look like.
+// Send: a form for one notification, with a dry run that shows its receivers and how it would look.
 //
 // Invariant: a form as it is filled has one id until dispatch accepted it, so that trying again sends nothing twice.
 

@@ -121,7 +121,7 @@ def run(
         check_rebuild(found)
     check_journals(found, config)
     if every_s is None and found.reads_tables_alone:
-        find_lake(config)  # a job that goes on waits for who fills it
+        find_lake(config)  # a job with --every waits until another job creates its tables
     elif every_s is None:
         from .source.parts import check_paths
 

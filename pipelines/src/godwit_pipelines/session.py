@@ -33,7 +33,7 @@ ALWAYS = {
     "spark.sql.python.filterPushdown.enabled": "true",  # a source that takes filters is refused without it
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.codegen.cache.maxEntries": "2000",  # an audit makes more classes than the 100 that are kept: each time anew, and cold
+    "spark.sql.codegen.cache.maxEntries": "2000",  # an audit makes more classes than the 100 kept ones, and would compile them each time
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # where a column was made: a quarter of an audit's Python calls
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.streaming.metricsEnabled": "false",  # metrics.py reports them
@@ -172,7 +172,7 @@ def spark_conf(settings: SparkSettings, life: Life = "stream") -> dict[str, str]
         conf["spark.ui.port"] = str(settings.ui_port)
     if local:
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
-        # where stages are short, planning the rest anew after each takes longer than a better plan saves
+        # where stages are short, planning the rest again after each takes longer than a better plan saves
         conf["spark.sql.adaptive.enabled"] = "false"
         return conf
     conf["spark.executor.memory"] = settings.executor_memory

@@ -55,7 +55,7 @@ _ENDING = b"godwit-pipelines: ends after the batch at work; ^C again ends it at 
 
 
 class Stopping:
-    """Whether somebody asked this process to stop. Spark takes SIGINT for itself while it starts, so listening begins after that."""
+    """Whether a signal asked this process to stop. Spark takes SIGINT for itself while it starts, so listening begins after that."""
 
     def __init__(self, ending: bytes = _ENDING) -> None:
         """`ending` is the line to print if the current work is finished first."""
@@ -89,7 +89,7 @@ class Stopping:
         if self.asked:
             self._interrupt()  # who asks twice does not wait for the batch either
         self.asked = True
-        os.write(2, self._ending)  # whoever was writing when the signal came holds the buffer
+        os.write(2, self._ending)  # a thread that was writing when the signal came holds the buffer
 
     def _interrupt(self, *_: object) -> None:
         from .quiet import hush
@@ -106,7 +106,7 @@ class Stopping:
             return False
         try:
             return bool(spark.sparkContext._jsc.sc().isStopped())
-        except Exception:  # nobody answers
+        except Exception:  # there is no answer
             return True
 
     def end(self, spark: Any) -> None:

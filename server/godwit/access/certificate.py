@@ -141,7 +141,7 @@ class CertificateAuthorizer(Authorizer):
         """Judge like another authorizer from now on. Returns the identities whose token is no longer valid."""
         gone = [name for name in self._authorities if name not in other._authorities]
         self._withdrawn += [(f"{_SOURCE}\n{name}", Code.TOKEN_INVALID) for name in gone]
-        if gone:  # whether one of them stands behind those is said by the next handshake
+        if gone:  # the next handshake shows whether one of them issued the others
             self._withdrawn.append((f"{_SOURCE}\n{_CHAIN}", Code.RIGHTS_CHANGED))
         if set(self._templates) - set(other._templates) or set(self._basis) - set(other._basis):
             self._withdrawn.append((_SOURCE, Code.RIGHTS_CHANGED))

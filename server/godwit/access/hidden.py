@@ -43,7 +43,7 @@ def _list_forms(secret: str) -> Iterator[str]:
             whole = (shift + len(raw)) // taken * given  # the groups that what follows the secret does not change
             yield from (written[given:whole], written[given:whole].lower()) if shift else (written, written.lower())
     for shift in range(3):
-        # whatever stands before it moves its sixes of bits: without the characters that it shares with its neighbours
+        # the text before it shifts its groups of six bits: without the characters that it shares with its neighbours
         shifted = base64.b64encode(b"\0" * shift + raw).rstrip(b"=").decode()[2 * (shift > 0) + (shift > 1) :]
         shifted = shifted[:-1] if len(shifted) > PART_CHARACTERS else shifted
         yield from (shifted, shifted.replace("+", "-").replace("/", "_"))
@@ -55,7 +55,7 @@ def _mark(marked: bytearray, text: str, form: str) -> None:
         for found in re.finditer(rf"(?<!\w){re.escape(form)}(?!\w)", text):
             marked[found.start() : found.end()] = b"\1" * len(found.group())
         return
-    # A form without blanks stands in one of the text's words: most texts have no word as long as that.
+    # A form without blanks is inside one of the text's words: most texts have no word as long as that.
     has_blanks = re.search(r"\s", form) is not None
     for word in re.finditer(r"(?s).+" if has_blanks else rf"\S{{{PART_CHARACTERS},}}", text):
         _mark_parts(marked, text, form, word.span())

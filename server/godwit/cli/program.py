@@ -176,7 +176,7 @@ def _open_streams() -> None:
     for name, number in (("stdout", 1), ("stderr", 2)):
         before = getattr(sys, name)
         if before is not getattr(sys, f"__{name}__"):
-            continue  # somebody has redirected it within this process
+            continue  # code in this process has redirected it
         encoding = before.encoding if before is not None else "utf-8"
         binary = io.BufferedWriter(_Standard(number, "w", closefd=False))
         is_line = number == 2 or binary.isatty()

@@ -43,7 +43,7 @@ class Mistakes:
 
 
 def _find_name(error: ConfigInvalid) -> str:
-    """The text by which a rule names an invalid setting; of an unknown one its section, because nobody knows which was meant."""
+    """The text by which a rule names an invalid setting; for an unknown one its section, because it is unclear which was meant."""
     section, _, name = error.key.rpartition(".")
     if error.key.startswith(("issuers", "patterns")):
         return error.key.partition(".")[0]

@@ -100,7 +100,7 @@ export class ItemQueue {
     return null;
   }
 
-  /** Its user has closed it: what it holds no longer counts against the others. */
+  /** The program has closed it: its items no longer count against the limit of the others. */
   letGo() {
     this.#budget.bytes -= this.#bytes;
     this.#budget = new Budget();
@@ -118,7 +118,7 @@ export class ItemQueue {
   }
 
   /**
-   * Takes away the last entry where this one says all that it said.
+   * Removes the last entry if this one contains all its information.
    * @param {Item | Marked} entry
    */
   #folded(entry) {

@@ -243,7 +243,7 @@ async def _try_content(renderer: Renderer, draft: Draft, people: Sequence[Person
     form = next(msgspec.json.decode(body, type=Form) for channel, _, body in draft.rendered if channel == TEMPLATE)
     results = await render_people(renderer, form, people) if people else []
     failed = [(person, one.failure) for person, one in zip(people, results, strict=False) if one.failure]
-    # what stands for a bare address has a name that is nobody's
+    # the receiver that represents a bare address has a reserved name
     names = [None if person.name.startswith(ADDRESS_PREFIX) else person.name for person, _ in failed]
     shown = [
         {"receiver": name, "detail": detail} for name, (_, detail) in zip(names[:FAILURES_SHOWN], failed, strict=False)

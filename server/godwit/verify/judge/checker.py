@@ -55,7 +55,7 @@ class Checker:
         self._events: deque[Seen] = deque(maxlen=SEEN_MAX)  # of the whole subscription: cuts, resumes, pattern gaps
         self._words: deque[Seen] = deque(maxlen=SEEN_MAX)  # what its library said
         self._resume_tokens: dict[str, dict[str, Position]] = {}
-        self._heads: Mapping[str, Position] = {}  # what had been acknowledged when it last joined anew
+        self._heads: Mapping[str, Position] = {}  # the acknowledged positions when it last subscribed again
         # What the reply to its subscribe said; None between connections.
         self._join: tuple[Outcome | None, int | None] | None = None
         self._restarts = context.restarts  # that this subscription has received

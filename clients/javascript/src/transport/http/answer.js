@@ -20,7 +20,7 @@ export class Refused extends Error {
   /**
    * @param {number} status
    * @param {{ code?: number, title?: string, detail?: string, retry?: boolean }} problem empty where it is not a node's
-   * @param {number | null} afterMs when to try again, if that was said
+   * @param {number | null} afterMs when to try again, if the answer has a time
    */
   constructor(status, problem, afterMs) {
     const said = [problem.title, problem.detail].filter(Boolean).join(": ");

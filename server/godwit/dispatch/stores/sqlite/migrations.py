@@ -60,7 +60,7 @@ CREATE TABLE provider (
 ) STRICT;
 """,
     # Earlier rows do not say whose they are: that of the delivery with most attempts whose address has the value now. If a row
-    # stays nobody's (0), addresses have changed since: what was not tried then may have been sent by another delivery.
+    # keeps the owner 0, addresses have changed since: what was not tried then may have been sent by another delivery.
     14: """
 CREATE TABLE sent_value_15 (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, value TEXT NOT NULL, rid INTEGER NOT NULL, aid INTEGER NOT NULL,

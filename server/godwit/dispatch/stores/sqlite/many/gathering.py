@@ -47,7 +47,7 @@ class Gathering(Generic[A, T]):
         taken: list[tuple[A, asyncio.Future[T]]] = []
 
         def unit(connection: sqlite3.Connection) -> Sequence[T | Exception]:
-            self._has_unit = False  # whoever comes from now on has another
+            self._has_unit = False  # later calls start another unit
             self._take(taken, GROUP_MAX)
             results = self._work(connection, [call for call, _ in taken])
             self._waiting.extendleft(reversed(taken[len(results) :]))

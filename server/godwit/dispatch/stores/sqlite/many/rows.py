@@ -42,7 +42,7 @@ def pack_names(names: Iterable[str]) -> str:
 
 
 def pack_rows(rows: Sequence[Any]) -> str:
-    """Rows for `json_each`: one statement over all of them, where there is no end to their number."""
+    """Rows for `json_each`: one statement for any number of rows."""
     return msgspec.json.encode(rows).decode()
 
 
