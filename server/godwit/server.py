@@ -213,7 +213,7 @@ class Node:
         live, waiting = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
         after = take_over(before, config, live)
         # all that can be wrong first; nothing below can fail
-        read_admin_token(after.admin)
+        token = read_admin_token(after.admin)
         ports: list[TlsPort] = [port for port in (self._admin, self._beside) if port is not None]
         for port in ports:
             port.try_certificates(after.tls)
@@ -222,7 +222,7 @@ class Node:
         removed = self._access_mode.list_authorities(join) - mode.list_authorities(join)
         self._start = mode.complete(self._start, join)
         await asyncio.to_thread(self.engine.configure, after, self._start)
-        self.guard.configure(after.admin)
+        self.guard.configure(after.admin, token)
         self._certificates.read(after.tls.certificate_files)
         for port in ports:
             port.certify(after.tls)

@@ -168,3 +168,20 @@ async def test_a_delayed_drain_is_not_ready_and_refuses_nobody_yet() -> None:
     async with testing.node({"drain": {"delay_ms": 1}}, open_engine=open_fake_engine) as running:
         await running.node.drain()
         assert len(fake(running.node).drains) == 1
+
+
+async def test_a_reload_that_is_refused_has_not_changed_the_engine() -> None:
+    loopback = {"address": "127.0.0.1:0"}
+    ports = {"client": loopback, "mqtt": loopback}
+    admin = {**loopback, "token": "0123456789abcdef"}
+    node = Node(build_config({**ports, "admin": admin}, {}, {}), open_engine=open_fake_engine)
+    await node.start()
+    try:
+        before = fake(node).settings["limits"]
+        limits = {"subscriptions_per_connection_max": before["subscriptions_per_connection_max"] + 1}
+        wrong = build_config({**ports, "admin": {**loopback, "token_for_reads": True}, "limits": limits}, {}, {})
+        with pytest.raises(ConfigInvalid, match="token_for_reads"):
+            await node.reload(wrong)
+        assert fake(node).settings["limits"] == before
+    finally:
+        await node.stop()

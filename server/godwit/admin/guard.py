@@ -39,13 +39,10 @@ class Guard:
         self._token_for_reads = False
         self._now_s = now_s
         self._tries: OrderedDict[str, tuple[float, int]] = OrderedDict()
-        self.configure(config)
+        self.configure(config, read_admin_token(config))
 
-    def configure(self, config: AdminConfig) -> None:
-        """Use the token of this configuration from now on. Raises ConfigInvalid, and then nothing has changed."""
-        token = read_admin_token(config)
-        if config.token_for_reads and token is None:
-            raise ConfigInvalid("admin.token_for_reads", True, "needs admin.token or admin.token_file")
+    def configure(self, config: AdminConfig, token: str | None) -> None:
+        """Use this configuration, and the token that `read_admin_token` returned for it, from now on."""
         self._digest = hashlib.sha256(token.encode()).digest() if token else None
         self._token_for_reads = config.token_for_reads
 
@@ -99,7 +96,9 @@ def is_own_page(headers: Mapping[str, str]) -> bool:
 
 
 def read_admin_token(config: AdminConfig) -> str | None:
-    """The token of the configuration or of its file; None if there is none. Raises ConfigInvalid."""
+    """The token of the configuration or of its file; None if there is none. Raises ConfigInvalid, also if a setting needs a
+    token and there is none.
+    """
     token, key = config.token, "admin.token"
     if config.token_file:
         key = "admin.token_file"
@@ -110,6 +109,8 @@ def read_admin_token(config: AdminConfig) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigInvalid(key, config.token_file, f"cannot be read: {error}") from error
     elif not token:
+        if config.token_for_reads:
+            raise ConfigInvalid("admin.token_for_reads", True, "needs admin.token or admin.token_file")
         return None
     if len(token) < TOKEN_CHARACTERS_MIN or not token.isascii() or not token.isprintable() or " " in token:
         hint = "make one with: godwit token secret"
