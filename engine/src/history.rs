@@ -116,7 +116,7 @@ impl Shared {
             Ok(page) => Page {
                 is_last: page.is_last && is_written,
                 is_beginning: page.is_beginning && is_written,
-                has_failed: page.is_last && !is_written,
+                has_failed: page.has_failed || page.is_last && !is_written,
                 ..page
             },
             Err(_) => failed,
@@ -183,8 +183,8 @@ fn read(ask: &Ask, reader: &Reader) -> io::Result<Page> {
         next: page.next,
         reached: page.reached,
         is_whole,
-        is_beginning,
-        is_last: page.is_last,
-        has_failed: false,
+        is_beginning: is_beginning && !page.is_behind,
+        is_last: page.is_last && !page.is_behind,
+        has_failed: page.is_last && page.is_behind,
     })
 }

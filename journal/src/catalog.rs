@@ -80,6 +80,10 @@ pub(crate) struct Segments {
     pub(crate) manifest: Manifest,
     /// Oldest first.
     pub(crate) unsealed: Vec<Unsealed>,
+    /// Rows that could be read must be written again, because the disk refused to sync them: no segment has them meanwhile.
+    pub(crate) is_behind: bool,
+    /// How often that began.
+    pub(crate) setbacks: u64,
 }
 
 /// Those of all streams; cloning shares it.
@@ -107,20 +111,23 @@ impl Segments {
             next: 0,
             segments: Vec::new(),
         };
-        Self { folder: directory.join(stream.name()), manifest, unsealed: Vec::new() }
+        Self { folder: directory.join(stream.name()), manifest, unsealed: Vec::new(), is_behind: false, setbacks: 0 }
     }
 
-    /// The manifest that is on the disk; none where there is none that can be read.
-    pub(crate) fn read_manifest(&self, disk: &dyn Disk) -> Option<Manifest> {
-        let file = disk.open(&self.folder.join(NAME)).ok()?;
-        let bytes = read_range(&*file, 0, usize::try_from(file.length().ok()?).ok()?).ok()?;
-        let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
-        (manifest.stream == self.manifest.stream && manifest.is_sound()).then_some(manifest)
+    /// The manifest that is on the disk; none where there is none, or one that is damaged.
+    pub(crate) fn read_manifest(&self, disk: &dyn Disk) -> io::Result<Option<Manifest>> {
+        let file = match disk.open(&self.folder.join(NAME)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let bytes = read_range(&*file, 0, usize::try_from(file.length()?).unwrap_or(usize::MAX))?;
+        let manifest: Option<Manifest> = serde_json::from_slice(&bytes).ok();
+        Ok(manifest.filter(|manifest| manifest.stream == self.manifest.stream && manifest.is_sound()))
     }
 
     /// There is one on the disk, and it cannot be read: the next start makes it anew of the segments.
     pub(crate) fn has_bad_manifest(&self, disk: &dyn Disk) -> bool {
-        disk.open(&self.folder.join(NAME)).is_ok() && self.read_manifest(disk).is_none()
+        disk.open(&self.folder.join(NAME)).is_ok() && !matches!(self.read_manifest(disk), Ok(Some(_)))
     }
 
     /// Refuses a manifest of another format, which must not be taken for a damaged one and rebuilt.
@@ -130,7 +137,10 @@ impl Segments {
             format: u32,
         }
         let path = self.folder.join(NAME);
-        let Ok(file) = disk.open(&path) else { return Ok(()) };
+        let file = match disk.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
         let bytes = read_range(&*file, 0, usize::try_from(file.length()?).unwrap_or(usize::MAX))?;
         match serde_json::from_slice::<Format>(&bytes) {
             Ok(Format { format }) if format != FORMAT => {
@@ -164,6 +174,7 @@ impl Segments {
 
     /// The segment that now has this many bytes of whole batches.
     pub(crate) fn set_open(&mut self, first: u64, bytes: u64) {
+        self.is_behind = false;
         match self.unsealed.iter_mut().find(|open| open.first == first) {
             Some(open) => open.bytes = bytes,
             None => self.unsealed.push(Unsealed { first, next: None, bytes }),
@@ -175,6 +186,12 @@ impl Segments {
         if let Some(open) = self.unsealed.iter_mut().find(|open| open.first == first) {
             open.next = Some(next);
         }
+    }
+
+    /// The written rows from the end of a segment on must be written again: its synced rows end before `next`.
+    pub(crate) fn fall_back(&mut self, first: u64, next: u64) {
+        (self.is_behind, self.setbacks) = (true, self.setbacks + 1);
+        if next > first { self.close_open(first, next) } else { self.forget_unsealed(first) }
     }
 
     pub(crate) fn forget_unsealed(&mut self, first: u64) {

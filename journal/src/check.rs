@@ -91,7 +91,7 @@ impl StreamCheck<'_> {
                 of => checked.push(of?),
             }
         }
-        if let Some(manifest) = self.segments.read_manifest(self.disk) {
+        if let Ok(Some(manifest)) = self.segments.read_manifest(self.disk) {
             self.hold_against(manifest.segments, &files, &mut checked)?;
         }
         checked.sort_by_key(|of| of.first);
@@ -139,7 +139,7 @@ impl StreamCheck<'_> {
     /// None where it was let go just now.
     fn missing(&self, sealed: &Sealed) -> Option<Checked> {
         let named = |manifest: Manifest| manifest.segments.iter().any(|still| still.file == sealed.file);
-        let is_missing = self.segments.read_manifest(self.disk).is_some_and(named);
+        let is_missing = self.segments.read_manifest(self.disk).ok().flatten().is_some_and(named);
         let none = Checked::new(self.stream, sealed.file.clone(), (sealed.first, sealed.next));
         is_missing.then_some(Checked { rows: sealed.rows, is_missing, ..none })
     }

@@ -1,6 +1,7 @@
 //! A journal that is open: its lock, its threads, the ways in and out. Owns beginning and ending; what the threads do is the writer's
 //! and the sealer's.
 use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -271,13 +272,13 @@ fn run_writer(
 }
 
 fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream, Retention)>) {
-    let mut waiting: Vec<Closed> = Vec::new();
+    let mut waiting: VecDeque<Closed> = VecDeque::new();
     let mut look_at = Instant::now() + RETAIN_EVERY; // a node that starts reads first
     loop {
         let wait = if waiting.is_empty() { RETAIN_EVERY } else { SEAL_AGAIN_AFTER };
         let is_last = match jobs.recv_timeout(wait) {
             Ok(Job::Seal(closed)) => {
-                waiting.push(closed);
+                waiting.push_back(closed);
                 false
             }
             Ok(Job::Retain(fresh)) => {
@@ -288,12 +289,13 @@ fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream,
             Err(RecvTimeoutError::Timeout) => false,
             Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => true,
         };
-        // What cannot be sealed now is tried again, in order; it can be read as it is.
-        let mut is_well = true;
-        waiting.retain(|closed| {
-            is_well = is_well && sealer.seal_beside(*closed).is_ok();
-            !is_well
-        });
+        // What cannot be sealed now is tried again after the others: it may be one file that cannot be read, or the disk may be full.
+        while let Some(closed) = waiting.pop_front() {
+            if sealer.seal_beside(closed).is_err() {
+                waiting.push_back(closed);
+                break;
+            }
+        }
         if Instant::now() >= look_at {
             look_at = Instant::now() + RETAIN_EVERY;
             for (stream, bounds) in &retention {

@@ -204,8 +204,10 @@ impl Reader {
         let opened = match self.disk.open(&source.path) {
             // It was sealed since we looked.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !source.is_sealed => {
-                let sealed = FileName::Sealed { first: source.first, next: source.next }.text();
-                self.disk.open(&source.path.with_file_name(sealed)).map(|file| (file, u64::MAX))
+                match self.sealed_path(source) {
+                    Some(path) => self.disk.open(&path).map(|file| (file, u64::MAX)),
+                    None => Err(error),
+                }
             }
             opened => opened.map(|file| (file, source.bytes)),
         };
@@ -213,6 +215,13 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         }
+    }
+
+    /// The file of a segment that was sealed after it was listed.
+    fn sealed_path(&self, source: &Source) -> Option<PathBuf> {
+        let segments = self.catalog.lock(source.stream);
+        let sealed = segments.manifest.segments.iter().find(|sealed| sealed.first == source.first)?;
+        Some(segments.path(&sealed.file))
     }
 
     /// Where a subject is in a segment of messages; none where the rows must be looked at.

@@ -51,7 +51,9 @@ pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog, was_cu
     for name in search.names.iter().filter(|name| name.ends_with(".new")) {
         search.remove(name)?;
     }
-    if let Some(manifest) = search.segments.read_manifest(disk) {
+    let manifest = search.segments.read_manifest(disk)?; // one that cannot be read now is not made anew
+    let is_known = manifest.is_some();
+    if let Some(manifest) = manifest {
         search.segments.manifest = manifest;
     } else if search.names.contains("manifest.json") {
         let what = "manifest.json cannot be read and is made anew from the segments";
@@ -60,6 +62,9 @@ pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog, was_cu
     search.drop_missing();
     search.take_in_sealed()?;
     search.take_in_open()?;
+    if !is_known {
+        search.begin_at_oldest();
+    }
     let Search { segments, mut found, .. } = search;
     found.next = found.next.max(segments.manifest.next).max(segments.manifest.first);
     Ok(found)
@@ -68,6 +73,15 @@ pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog, was_cu
 impl Search<'_> {
     fn remove(&self, name: &str) -> io::Result<()> {
         remove_if_there(self.disk, &self.segments.path(name))
+    }
+
+    /// Without a manifest the rows before the oldest segment count as let go.
+    fn begin_at_oldest(&mut self) {
+        let sealed = self.segments.manifest.segments.first().map(|sealed| sealed.first);
+        let open = self.segments.unsealed.first().map(|open| open.first);
+        if let Some(first) = sealed.into_iter().chain(open).min() {
+            self.segments.raise_first(first);
+        }
     }
 
     /// Segments that the manifest names and that are not there: let go (the oldest), or taken away by somebody.

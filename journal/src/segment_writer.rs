@@ -225,11 +225,10 @@ impl SegmentWriter {
         let Some(segment) = self.segment.take() else { return };
         let synced = self.held.front().map_or(self.next, |held| held.first);
         let mut segments = self.catalog.lock(self.stream);
+        segments.fall_back(segment.first, synced);
         if synced > segment.first {
-            segments.close_open(segment.first, synced);
             self.abandoned = Some(Closed { stream: self.stream, first: segment.first, next: synced, is_ours: false });
         } else {
-            segments.forget_unsealed(segment.first);
             self.refuse = Some(segment.path);
         }
     }
@@ -241,6 +240,7 @@ impl SegmentWriter {
         }
         let before = self.failure.take();
         if self.held.is_empty() {
+            self.catalog.lock(self.stream).is_behind = false; // what was to be written again was dropped
             return true;
         }
         self.write(now_ms);

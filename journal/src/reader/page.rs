@@ -31,6 +31,8 @@ pub struct Page {
     pub next: u64,
     /// There is nothing more in the journal now.
     pub is_last: bool,
+    /// Rows that are said to be journaled could not be read: the disk fails, and they are written again.
+    pub is_behind: bool,
     /// The arrival of the last row before `next`; 0 where no row was looked at.
     pub reached: u64,
     /// Rows that were looked at. Where no segment was passed over they are all there are before `next`, or some are gone.
@@ -131,8 +133,9 @@ impl Reader {
         skips: &dyn Fn(&Source) -> bool,
         wants: &mut dyn FnMut(&str) -> bool,
     ) -> io::Result<Page> {
-        let mut page = Page { messages: Vec::new(), next: from, is_last: true, reached: 0, rows: 0 };
+        let mut page = Page { messages: Vec::new(), next: from, is_last: true, is_behind: false, reached: 0, rows: 0 };
         let mut bytes = 0;
+        let before = self.setbacks();
         for source in self.sources(Stream::Messages) {
             if source.next <= from {
                 continue;
@@ -165,7 +168,16 @@ impl Reader {
                 break;
             }
         }
+        let after = self.setbacks();
+        page.is_behind = before.0 || after.0;
+        page.is_last &= before.1 == after.1; // else a file that was written again may have been passed over
         Ok(page)
+    }
+
+    /// Whether written rows are to be written again, and how often that began.
+    fn setbacks(&self) -> (bool, u64) {
+        let segments = self.catalog.lock(Stream::Messages);
+        (segments.is_behind, segments.setbacks)
     }
 }
 

@@ -5,6 +5,7 @@ mod crashes;
 mod cuts;
 mod faults;
 mod life;
+mod meanwhile;
 mod preallocate;
 mod retention;
 mod snapshots;
