@@ -10,10 +10,13 @@ import { Series } from "../parts/series.js";
 const byteRate = (value) => `${bytes(value)}/s`;
 const cores = (value) => value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`;
 
+// Subjects without those on which the node publishes its own metrics.
+const usersSubjects = (s) => (s.now("subjects") === null ? null : Math.max(0, s.now("subjects") - (s.now("own_subjects") ?? 0)));
+
 // [label, column, unit, colour, note]: one number and the line that led to it.
 const TILES = [
   ["Connections", "connections", "", "s1", (s) => counted(s.now("subscriptions"), "subscription", "subscriptions", number)],
-  ["Published", "published_per_s", "/s", "s1", (s) => counted(s.now("subjects"), "subject", "subjects", number)],
+  ["Published", "published_per_s", "/s", "s1", (s) => counted(usersSubjects(s), "subject", "subjects", number)],
   ["Sent", "bytes_out_per_s", "B/s", "s3", (s) => `${number(s.now("messages_out_per_s"))} messages/s`],
   ["Received", "bytes_in_per_s", "B/s", "s2", (s) => `${number(s.now("messages_in_per_s"))} messages/s`],
   ["CPU", "cpu_cores", "%", "s6", () => "of one core"],

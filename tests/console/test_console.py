@@ -10,6 +10,7 @@ from playwright.async_api import Page, Route, WebSocketRoute, expect
 from godwit import testing
 from godwit.client import Client
 from godwit.engine import Draft
+from tests.waiting import until
 
 HOSTILE = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
 TOKEN = "an-admin-token-of-a-test"
@@ -45,6 +46,16 @@ async def test_the_overview_shows_figures_that_move(page: Page) -> None:
         await expect(page.locator(".chart .legend", has_text="shard 0").first).to_be_visible()
         await page.get_by_role("link", name="Live", exact=True).click()
         await expect(page.locator("#messages tbody tr").filter(has_text="/cpu/0").nth(2)).to_be_visible()
+
+
+async def test_the_overview_counts_subjects_of_users_only(page: Page) -> None:
+    async with testing.node({"monitoring": {"push": True}}) as node, Client(node.url) as client:
+        await client.publish("/rooms/a", 1)
+        await client.publish("/rooms/b", 1)
+        await until(lambda: node.node.engine.stats()["subjects"] >= 20)  # the node's own metrics have subjects, too
+        await open_page(page, node)
+        note = page.locator(".tile", has_text="Published")
+        await expect(note).to_contain_text(re.compile(r"(?<!\d)2 subjects"))
 
 
 async def test_what_strangers_write_is_shown_and_never_run(page: Page) -> None:

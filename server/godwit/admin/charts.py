@@ -47,6 +47,8 @@ async def _sample(view: NodeView, series: Series) -> None:
             stats = await asyncio.to_thread(view.engine.stats)
             times = process.cpu_times()
             cost = Cost(times.user + times.system, process.memory_info().rss)
+            # Read after the statistics: a subject that the monitor adds in between must not count as a user's.
+            stats = {**stats, "own_subjects": view.monitor.own_subjects}
             series.add(time.time_ns() // 1_000_000, time.monotonic(), stats, cost)
         except Exception as error:  # a chart without a point is better than none at all from here on
             read_logger().warning("sample_failed", reason=f"{type(error).__name__}: {error}")

@@ -25,7 +25,7 @@ class Cost(NamedTuple):
     memory_bytes: int
 
 
-NODE_GAUGES = ("subjects", "messages", "message_bytes", "snapshot_bytes", "feed_entries")
+NODE_GAUGES = ("subjects", "own_subjects", "messages", "message_bytes", "snapshot_bytes", "feed_entries")
 NODE_COUNTERS = {"accepted": "published_per_s", "feed_overruns": "feed_overruns_per_s"}
 SHARD_GAUGES = ("connections", "subscriptions", "window_bytes", "held_bytes", "slow_consumers")
 SHARD_COUNTERS = {

@@ -86,6 +86,7 @@ class Monitor:
         self._now_ms = 0
         self._has_pushed = False
         self._refused: int | None = None
+        self._own_subjects: set[str] = set()
         self._sockets_refused = 0
         self._saved_s = self._clock.mono()
         self._task: asyncio.Task[None] | None = None
@@ -112,6 +113,11 @@ class Monitor:
             asked = {name: show_window(name, self._windows.read(name)) for name in windows}
             return {"time": self._now_ms, "now": show_now(self._now), "windows": asked}
 
+    @property
+    def own_subjects(self) -> int:
+        """How many of the node's subjects are those of its metrics."""
+        return len(self._own_subjects)
+
     def turn(self) -> None:
         """Take one reading and process it; called by the loop and by tests."""
         stats = self._read_stats()
@@ -123,7 +129,10 @@ class Monitor:
             drafts = self._take(reading)
             records = self._record(before, reading)
         if self._publish_many is not None and drafts:
-            self._note_refusals(self._publish_many(drafts))
+            outcomes = self._publish_many(drafts)
+            accepted = zip(drafts, outcomes, strict=True)
+            self._own_subjects.update(draft.subject for draft, outcome in accepted if not isinstance(outcome, int))
+            self._note_refusals(outcomes)
         if self._write_stats is not None and records:
             self._write_stats(self._now_ms, records)
         if self._file is not None and self._clock.mono() - self._saved_s >= SAVE_INTERVAL_S:

@@ -212,3 +212,16 @@ def test_figures_are_written_down_once_a_minute_in_one_batch() -> None:
     found = {(metric, scope, window): values for metric, scope, _, window, _, values in rows}
     assert found["connects_per_second", "node", "now"] == (3.0, None, None, None)
     assert found["connects_per_second", "node", "1min"][1] == 3.0
+
+
+def test_own_subjects_are_those_that_were_accepted() -> None:
+    world = World()
+    monitor = world.make()
+    world.answer = Code.NODE_BUSY
+    monitor.turn()
+    assert world.batches and monitor.own_subjects == 0
+    world.answer = Position(1, 1)
+    for _ in range(2):
+        world.mono_s += 1
+        monitor.turn()
+    assert monitor.own_subjects == len({draft.subject for batch in world.batches[1:] for draft in batch}) > 0
