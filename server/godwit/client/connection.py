@@ -31,7 +31,6 @@ from ..words import shown
 from .codec.command import Command, Publish, Subscribe
 from .codec.encodings import Encoding
 from .errors import ClientError, FrameInvalid, Unauthorized
-from .publishing import Frame
 from .servers import shown_address
 from .session import Phase, Session
 from .subscribing import Subscribing
@@ -256,8 +255,11 @@ class Connection:
                 is_too_large = session.frames.is_too_large(size, now_ms())
                 if is_too_large and len(batch) > 1:
                     batches.extendleft([command] for command in reversed(batch))
-                elif is_too_large and isinstance(batch[0], Publish):
-                    session.publishes.refuse_too_big(Frame(size, (batch[0].id,)))
+                elif (
+                    is_too_large
+                    and isinstance(batch[0], Publish)
+                    and session.publishes.refuse_unsent(batch[0].id, size)
+                ):
                     self._out.set()  # others may have waited for its answer
                 else:
                     session.frames.sent(batch, size)

@@ -220,6 +220,15 @@ class PublishQueue:
         for pending in sent:
             pending.is_alone = True
 
+    def refuse_unsent(self, id: int, size: int) -> bool:
+        """Refuse a publish whose frame is too large, as the client has learned. False: the node may have accepted it before,
+        so it is sent, and the node answers.
+        """
+        is_first = id in self._in_flight and self._in_flight[id].sends == 1
+        if is_first:
+            self.refuse_too_big(Frame(size, (id,)))
+        return is_first
+
     def send_alone(self) -> bool:
         """The node could not read a frame, and it is unknown which. Each publish without an answer is sent in a frame of its
         own next. False if each was alone already.

@@ -279,3 +279,14 @@ def test_size_that_was_refused_is_not_sent_again_for_a_minute_or_until_another_l
     assert [frames.is_too_large(*each) for each in sizes] == [False, True, True, False]
     assert frames.lost(None, publishes, 2_000) is None and not frames.was_refused
     assert not frames.is_too_large(500, 2_000)
+
+
+def test_publish_that_the_node_may_have_is_not_refused_before_it_is_sent() -> None:
+    publishes, ids, settled = queue(), count(1), []
+    publishes.add(draft(key="a"), settled.append)
+    publishes.send(lambda: next(ids))
+    publishes.lost()
+    publishes.add(draft(key="b"), settled.append)
+    publishes.send(lambda: next(ids))
+    assert [publishes.refuse_unsent(id, 500) for id in (2, 3, 4)] == [False, True, False]
+    assert [type(each) for each in settled] == [CommandRefused] and len(publishes) == 1

@@ -28,10 +28,8 @@ export function* framesOf(session, encoding, now) {
       const isTooLarge = frames.isTooLarge(size, now);
       const [first] = batch;
       if (isTooLarge && batch.length > 1) batches.unshift(...batch.map((command) => [command]));
-      else if (isTooLarge && first?.verb === "publish") {
-        publishes.refuseTooBig({ size, ids: [first.id], isMixed: false });
-        isAnyRefused = true;
-      } else {
+      else if (isTooLarge && first?.verb === "publish" && publishes.refuseUnsent(first.id, size)) isAnyRefused = true;
+      else {
         frames.sent(batch, size);
         yield frame;
       }

@@ -237,6 +237,18 @@ export class PublishQueue {
   }
 
   /**
+   * Refuse a publish whose frame is too large, as the client has learned. False: the server may have accepted it before, so it
+   * is sent, and the server answers.
+   * @param {number} id
+   * @param {number} size
+   */
+  refuseUnsent(id, size) {
+    const isFirst = this.#inFlight.get(id)?.sends === 1;
+    if (isFirst) this.refuseTooBig({ size, ids: [id], isMixed: false });
+    return isFirst;
+  }
+
+  /**
    * The server could not read a frame, and did not say which: each unanswered publish is sent in its own frame next.
    * False: each was alone already, so none of them caused it.
    */

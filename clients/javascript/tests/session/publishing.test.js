@@ -186,3 +186,15 @@ test("a size that was refused is not sent again for a minute, or until another l
   assert.equal(frames.lost(null, queue, 2_000), null);
   assert.ok(!frames.wasRefused && !frames.isTooLarge(500, 2_000));
 });
+
+test("a publish that the server may have is not refused before it is sent", () => {
+  const [queue, takeId, settled] = [newQueue(), ids(), []];
+  queue.add(draft("1", "a"), (outcome) => settled.push(outcome));
+  queue.send(takeId);
+  queue.lost();
+  queue.add(draft("1", "b"), (outcome) => settled.push(outcome));
+  queue.send(takeId);
+  assert.deepEqual([2, 3, 4].map((id) => queue.refuseUnsent(id, 500)), [false, true, false]);
+  assert.ok(settled.length === 1 && settled[0] instanceof CommandRefused);
+  assert.equal(queue.size, 1);
+});
