@@ -83,16 +83,18 @@ class TokenAuthorizer(Authorizer):
         self.verifications = 0
 
     def adopt(self, other: TokenAuthorizer) -> list[str]:
-        """Trust another's issuers from now on. Keys that were fetched are kept if their settings did not change."""
-        kept = {
-            name: pair
-            for name, pair in self._issuers.items()
-            if pair[0].keys_url and name in other._issuers and other._issuers[name][0] == pair[0]
-        }
+        """Trust another's issuers from now on. Keys that were fetched are kept if they come from the same URL, so that a key
+        that is withdrawn later is noticed.
+        """
         self._withdrawn += _find_withdrawn(self._issuers, other._issuers)
-        self._issuers = {**other._issuers, **kept}
-        for name, (_, source) in other._issuers.items():
+        issuers = {}
+        for name, (issuer, source) in other._issuers.items():
+            known, kept = self._issuers.get(name, (None, None))
+            if known is not None and kept is not None and issuer.keys_url and known.keys_url == issuer.keys_url:
+                source = kept.configure(source)
             source.on_gone = partial(self._withdraw_key, name)
+            issuers[name] = (issuer, source)
+        self._issuers = issuers
         self._verified.clear()
         self._verified_bytes = 0
         return []

@@ -95,6 +95,20 @@ class KeySource:
         left = {key.fingerprint for key in other._ring.keys}
         return [key.fingerprint for key in self._ring.keys if key.fingerprint not in left]
 
+    def configure(self, other: KeySource) -> KeySource:
+        """The source to use after a reload with the settings of `other`, which has the same URL: this one, or `other` if the
+        authorities changed. `other` then verifies nothing before its first fetch; a key that is not in it is withdrawn.
+        """
+        if self._issuer.keys_authorities_file == other._issuer.keys_authorities_file:
+            self._issuer, self._fetch = other._issuer, other._fetch
+            return self
+        if self._confirming is not None:
+            self._confirming.cancel()
+        self.on_gone = None  # a fetch that still runs has the old authorities
+        other._ring = self._ring
+        other._missed = {key.fingerprint: LOOKS_GONE - 1 for key in (self._ring.keys if self._ring else ())}
+        return other
+
     async def stop(self) -> None:
         """Cancel a running fetch."""
         if self._confirming is not None:
