@@ -29,10 +29,10 @@ from .audit.metric_specs import count_audits
 from .audit.runner import AuditRunner, load_audits
 from .codes import Code
 from .config import Address, Config
-from .config.changes import compare_configs, take_over
+from .config.changes import compare_configs, read_nothing, take_over
 from .data import JUMP_BITS, DataDirectory
 from .engine import Engine, Listening, OpenEngine, RevokeOrder, Start, make_ask, make_authorize, open_engine
-from .errors import AuthorizerFailed, ConfigInvalid
+from .errors import AuthorizerFailed
 from .extension import describe_error
 from .logs import read_logger
 from .monitoring.certificates import Certificates
@@ -86,11 +86,13 @@ class Node:
         config: Config,
         *,
         open_engine: OpenEngine = open_engine,
-        read_config: Callable[[], Config] | None = None,
+        read_config: Callable[[], Config] = read_nothing,
+        on_reload: Callable[[Config], None] = lambda _: None,
         beside: TlsPort | None = None,
     ) -> None:
-        """`beside` is another port of this process that uses the node's certificates and follows its reloads."""
-        self._read_config, self._beside = read_config, beside
+        """`read_config` and `on_reload` serve reloads. `beside`: another port of this process, with the node's certificates."""
+        self._read_config, self._on_reload, self._beside = read_config, on_reload, beside
+        self._reloading = asyncio.Lock()
         self.config = replace(config, node=replace(config.node, name=config.node.name or read_host_name()))
         self.health = Health()
         self.refusals = Refusals()
@@ -205,37 +207,42 @@ class Node:
         if self._has_started:
             read_logger().info("node_stopped")
 
-    async def reload(self, config: Config) -> dict[str, Any]:
-        """Apply the settings that a running node can change, and name those that need a restart. Raises ConfigInvalid, and
-        then nothing has changed. Clients whose publishing token was removed are closed.
+    async def reload(self, config: Config | None = None) -> dict[str, Any]:
+        """Apply the settings that a running node can change, and name those that need a restart; without `config` what the
+        sources say now. One reload at a time. Raises ConfigInvalid, and then nothing has changed. Clients whose publishing
+        token was removed are closed.
         """
-        before = self.config
-        live, waiting = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
-        after = take_over(before, config, live)
-        # all that can be wrong first; nothing below can fail
-        token = read_admin_token(after.admin)
-        ports: list[TlsPort] = [port for port in (self._admin, self._beside) if port is not None]
-        for port in ports:
-            port.try_certificates(after.tls)
-        mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch, self._access_mode)
-        join = self.revocations.join
-        removed = self._access_mode.list_authorities(join) - mode.list_authorities(join)
-        self._start = mode.complete(self._start, join)
-        await asyncio.to_thread(self.engine.configure, after, self._start)
-        self.guard.configure(after.admin, token)
-        self._certificates.read(after.tls.certificate_files)
-        for port in ports:
-            port.certify(after.tls)
-        gone = self._access_mode.adopt(mode)
-        self.gate.judge_again()
-        self.config = after
-        code = int(Code.TOKEN_INVALID)
-        revoked = [RevokeOrder(identity, None, code, None, join("basic")) for identity in gone]
-        revoked += [RevokeOrder(None, None, code, None, authority) for authority in removed]
-        self.engine.order([*revoked, *self._access_mode.take_withdrawn()])
-        result = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
-        read_logger().info("config_reloaded", **result)
-        return result
+        async with self._reloading:
+            if config is None:
+                config = self._read_config()
+            before = self.config
+            live, waiting = compare_configs(before, replace(config, node=replace(config.node, name=before.node.name)))
+            after = take_over(before, config, live)
+            # all that can be wrong first; nothing below can fail
+            token = read_admin_token(after.admin)
+            ports: list[TlsPort] = [port for port in (self._admin, self._beside) if port is not None]
+            for port in ports:
+                port.try_certificates(after.tls)
+            mode = build_access_mode(after.access, after.issuers, after.tls, after.dispatch, self._access_mode)
+            join = self.revocations.join
+            removed = self._access_mode.list_authorities(join) - mode.list_authorities(join)
+            self._start = mode.complete(self._start, join)
+            await asyncio.to_thread(self.engine.configure, after, self._start)
+            self.guard.configure(after.admin, token)
+            self._certificates.read(after.tls.certificate_files)
+            for port in ports:
+                port.certify(after.tls)
+            gone = self._access_mode.adopt(mode)
+            self.gate.judge_again()
+            self.config = after
+            code = int(Code.TOKEN_INVALID)
+            revoked = [RevokeOrder(identity, None, code, None, join("basic")) for identity in gone]
+            revoked += [RevokeOrder(None, None, code, None, authority) for authority in removed]
+            self.engine.order([*revoked, *self._access_mode.take_withdrawn()])
+            result = {"taken_over": live, "waits_for_restart": waiting, "tokens_gone": len(gone)}
+            self._on_reload(after)
+            read_logger().info("config_reloaded", **result)
+            return result
 
     async def revoke(self, revocation: Revocation) -> dict[str, Any]:
         """Refuse an identity or a token id from now on, and close its connections; returns what that ended."""
@@ -309,17 +316,11 @@ class Node:
             describe_troubles=self.describe_troubles,
             count=self.count,
             monitor=self.monitor,
-            limits=self.config.limits,
             read_refusals=self.refusals.list,
         )
-        changes = Changes(self.revocations, self.revoker, self.engine.purge, self._reload_from_sources)
+        changes = Changes(self.revocations, self.revoker, self.engine.purge, self.reload)
         self._admin = AdminPort(self.config.admin, view, self.guard, changes, tls=self.config.tls)
         return await self._admin.start()
-
-    async def _reload_from_sources(self) -> dict[str, Any]:
-        if self._read_config is None:
-            raise ConfigInvalid("configuration", "", "was given as values: there is nothing to read again")
-        return await self.reload(self._read_config())
 
     def _start_demo(self) -> None:
         from .demo import Demo

@@ -156,6 +156,28 @@ async def test_a_hangup_reads_the_configuration_again_and_a_broken_one_changes_n
         assert await node.terminate() == 0
 
 
+async def test_a_reload_by_the_api_changes_the_level_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "godwit.toml"
+    file.write_text('[logging]\nlevel = "info"\n')
+    monkeypatch.setenv("GODWIT_CONFIG", str(file))
+    token = "0123456789abcdef0123"
+    settings = {"logging.format": "json", "admin.token": token}
+    async with (
+        running_node(settings, log=asyncio.subprocess.PIPE) as node,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as http,
+    ):
+        for level in ("error", "error", "info"):
+            file.write_text(f'[logging]\nlevel = "{level}"\n')
+            async with http.post(f"{node.admin_url}/v1/reload") as answer:
+                assert answer.status == 200, await answer.text()
+        assert await node.terminate() == 0
+        assert node.process.stderr is not None
+        events = [json.loads(line)["event"] for line in (await node.process.stderr.read()).splitlines()]
+        assert events.count("config_reloaded") == 1, events
+
+
 async def test_a_data_directory_keeps_epochs_rising_and_is_one_nodes(tmp_path: Path) -> None:
     settings = {"node.data_directory": tmp_path / "data"}
     epochs = []

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import threading
 from pathlib import Path
 
 import aiohttp
@@ -11,7 +12,7 @@ import structlog
 
 from godwit import testing
 from godwit.access import Authorizer, ConnectQuestion, Grant, Refusal
-from godwit.config import build_config
+from godwit.config import Config, build_config
 from godwit.errors import AuthorizerFailed, ConfigInvalid, ListenFailed
 from godwit.monitoring.health import Condition
 from godwit.server import Node
@@ -183,5 +184,43 @@ async def test_a_reload_that_is_refused_has_not_changed_the_engine() -> None:
         with pytest.raises(ConfigInvalid, match="token_for_reads"):
             await node.reload(wrong)
         assert fake(node).settings["limits"] == before
+    finally:
+        await node.stop()
+
+
+async def test_reloads_are_applied_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is asked for while the first is on its way to the engine: it reads its sources after that."""
+    ports = {name: {"address": "127.0.0.1:0"} for name in ("client", "mqtt", "admin")}
+    configs = [build_config({**ports, "limits": {"subjects_max": count}}, {}, {}) for count in (100, 200, 300)]
+    sources, events = iter(configs[1:]), list[str]()
+
+    def read() -> Config:
+        events.append("read")
+        return next(sources)
+
+    def note(config: Config) -> None:
+        events.append(f"reloaded {config.limits['subjects_max']}")
+
+    node = Node(configs[0], open_engine=open_fake_engine, read_config=read, on_reload=note)
+    listeners = await node.start()
+    try:
+        is_asked, may_go_on = threading.Event(), threading.Event()
+        configure = fake(node).configure
+
+        def configure_slowly(settings: str) -> None:
+            is_asked.set()
+            assert may_go_on.wait(60)
+            configure(settings)
+
+        monkeypatch.setattr(fake(node), "configure", configure_slowly)
+        first = asyncio.create_task(node.reload())
+        await asyncio.to_thread(is_asked.wait, 60)
+        second = asyncio.create_task(node.reload())
+        await asyncio.sleep(0)  # it begins
+        may_go_on.set()
+        await asyncio.gather(first, second)
+        assert events == ["read", "reloaded 200", "read", "reloaded 300"]
+        async with aiohttp.ClientSession() as http, http.get(f"http://{listeners.admin}/metrics") as answer:
+            assert 'godwit_limit{limit="subjects_max"} 300.0' in await answer.text()
     finally:
         await node.stop()

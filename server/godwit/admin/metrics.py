@@ -28,4 +28,4 @@ def is_old_form_wanted(accept: str) -> bool:
 def _render(view: NodeView, is_old: bool) -> tuple[str, bytes]:
     from ..monitoring.metrics import Metrics, Sources
 
-    return Metrics(Sources(view.engine.stats, view.count, view.describe, view.limits)).render(is_old)
+    return Metrics(Sources(view.engine.stats, view.count, view.describe, view.read_config().limits)).render(is_old)

@@ -29,5 +29,4 @@ class NodeView:
     describe_troubles: Callable[[], dict[str, str]]
     count: Callable[[], Mapping[MetricSpec, float]]
     monitor: Monitor
-    limits: Mapping[str, int]
     read_refusals: Callable[[], list[dict[str, Any]]]

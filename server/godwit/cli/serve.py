@@ -90,8 +90,13 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
     hangups = listen_to_hangups()
     dispatch = _open_dispatch(config)
     read_again = read if dispatch is None else lambda: dispatch.trust(read())
+
+    def restart_logs(config: Config) -> None:
+        start_logs(config.logging, config.node.name)
+
     try:
-        node = Node(config if dispatch is None else dispatch.config, read_config=read_again, beside=dispatch)
+        own = config if dispatch is None else dispatch.config
+        node = Node(own, read_config=read_again, on_reload=restart_logs, beside=dispatch)
     except BaseException:
         await _stop_dispatch(dispatch)
         raise
@@ -102,7 +107,7 @@ async def run_node(config: Config, read: Callable[[], Config]) -> int:
     if not start.done():
         await _leave_early(asked.result(), start)
     line, listeners = start.result()
-    reloads = asyncio.create_task(_reload_on_hangup(hangups, node, read_again))
+    reloads = asyncio.create_task(_reload_on_hangup(hangups, node))
     await asyncio.to_thread(wait_for_logs)  # warnings of the start appear before the line below
     _note_admin(config, listeners.admin)
     lines = [line]
@@ -242,14 +247,13 @@ def listen_to_hangups() -> asyncio.Event:
     return hangups
 
 
-async def _reload_on_hangup(hangups: asyncio.Event, node: Node, read: Callable[[], Config]) -> None:
-    from ..logs import read_logger, start_logs
+async def _reload_on_hangup(hangups: asyncio.Event, node: Node) -> None:
+    from ..logs import read_logger
 
     while await hangups.wait():
         hangups.clear()
         try:
-            await node.reload(read())
-            start_logs(node.config.logging, node.config.node.name)
+            await node.reload()
         except ConfigInvalid as error:  # the operator's mistake: what was, stays
             read_logger().error("config_not_reloaded", reason=str(error))
         except Exception as error:  # a node that is failing, say: the next hangup is heard all the same

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..errors import ConfigInvalid
 from .tree import OPTIONS, SECTIONS, Config, read_value
 
 _LIVE_SECTIONS = ("logging.", "drain.", "limits.", "tls.")
@@ -48,6 +49,11 @@ class Changes(NamedTuple):
 
     live: list[str]
     waiting: list[str]
+
+
+def read_nothing() -> Config:
+    """The sources of a configuration that was given as values; raises ConfigInvalid."""
+    raise ConfigInvalid("configuration", "", "was given as values: there is nothing to read again")
 
 
 def compare_configs(before: Config, after: Config) -> Changes:
