@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::super::Node;
 use super::super::listeners::bit;
-use super::{Client, PendingWill};
+use super::{Client, Mail, PendingWill};
 use crate::position::Now;
 use crate::report::ConnectionId;
 
@@ -18,6 +18,7 @@ impl Node {
 
     /// These shards gave up: of their clients stays what the journal holds.
     pub(in crate::node) fn abandon_clients(&mut self, shards: u64, now: Now) {
+        self.abandon_waiting(shards);
         let owned = |client: &&mut Box<Client>| client.owner().is_some_and(|owner| shards & bit(owner.shard()) != 0);
         let owners = self.clients.by_id.iter_mut().filter(|(_, client)| owned(client));
         let wills: Vec<_> = owners
@@ -36,6 +37,35 @@ impl Node {
         }
         for (id, will) in wills {
             self.settle_will(PendingWill { id, due_ms: 0, will: *will }, now);
+        }
+        self.free_noted(shards);
+    }
+
+    /// Connections of these shards wait for no client identifier any more.
+    fn abandon_waiting(&mut self, shards: u64) {
+        let clients = &self.clients;
+        let waiting = clients.by_id.iter().filter_map(|(id, client)| {
+            let connection = clients.waiting.get(&client.serial).or(clients.freed.get(&client.serial))?;
+            (shards & bit(connection.shard()) != 0).then(|| (Arc::clone(id), *connection))
+        });
+        for (id, connection) in waiting.collect::<Vec<_>>() {
+            self.stop_waiting(&id, connection);
+        }
+    }
+
+    /// A session that the journal holds stays with its lost connection until it is claimed: who waits for it has to claim it now.
+    fn free_noted(&mut self, shards: u64) {
+        let clients = &self.clients;
+        let owned = clients
+            .by_id
+            .values()
+            .filter(|client| client.owner().is_some_and(|owner| shards & bit(owner.shard()) != 0));
+        let freed: Vec<_> =
+            owned.filter_map(|client| Some((client.serial, *clients.waiting.get(&client.serial)?))).collect();
+        for (serial, connection) in freed {
+            self.clients.waiting.remove(&serial);
+            self.clients.freed.insert(serial, connection);
+            self.wakes |= self.clients.tell(connection, Mail::Free(connection));
         }
     }
 }

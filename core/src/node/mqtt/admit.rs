@@ -78,6 +78,14 @@ impl Node {
         self.clients.by_id.get(id).is_some_and(|client| self.clients.waiting.contains_key(&client.serial))
     }
 
+    /// Whether a connection that waited may claim its client identifier: no newer one has come since.
+    pub fn is_next(&self, id: &str, connection: ConnectionId) -> bool {
+        self.clients.by_id.get(id).is_none_or(|client| {
+            let tables = [&self.clients.waiting, &self.clients.freed];
+            tables.iter().any(|table| table.get(&client.serial) == Some(&connection))
+        })
+    }
+
     /// A connection that waited for its client identifier has gone. Where another one waits, or the identifier is free for another one,
     /// that one continues the session.
     pub fn stop_waiting(&mut self, id: &str, connection: ConnectionId) {

@@ -27,6 +27,8 @@ pub(super) struct Arriving {
     session_said: Option<u32>,
     keep_alive_said: Option<u16>,
     assigned_id: bool,
+    /// It claimed its client identifier, and had to wait for another connection to go.
+    has_waited: bool,
     will: Option<Will>,
     pub(super) answers: SessionAnswers,
 }
@@ -83,6 +85,7 @@ impl Shard {
             session_said: is_shorter.then_some((session_ms / 1000) as u32),
             keep_alive_said: is_endless.then_some(keep_alive_max_s),
             assigned_id: connect.client_id.is_empty(),
+            has_waited: false,
             will,
             answers: SessionAnswers::default(),
         }));
@@ -163,7 +166,7 @@ impl Shard {
         let Some(arriving) = &mqtt.arriving else { return Ok(Step::Done) };
         let holder = Arc::clone(&access.holder);
         let (id, is_clean) = (holder.client_key(&mqtt.client_id), arriving.is_clean);
-        let keeps_session = arriving.session_ms > 0;
+        let (keeps_session, has_waited) = (arriving.session_ms > 0, arriving.has_waited);
         let connection_id = self.connection_id(socket);
         if !is_clean && let Some(step) = self.judge_session(socket, &id, &holder)? {
             return Ok(step);
@@ -177,6 +180,9 @@ impl Shard {
             } else if let Some(rare) = &mut mqtt.rare {
                 rare.client_key = None;
             }
+        }
+        if has_waited && !node.is_next(&id, connection_id) {
+            return Err(Fault::new(Reason::TAKEN_OVER, "another connection has come with this client identifier"));
         }
         self.settle_turned_away(socket, &holder, &node)?;
         let origin = self.origin(socket);
@@ -202,7 +208,10 @@ impl Shard {
         let wills = node.take_wills();
         drop(node);
         self.publish_wills(wills);
-        let Some((serial, restored)) = claimed? else { return Ok(Step::Wait) };
+        let Some((serial, restored)) = claimed? else {
+            self.arriving(socket).into_iter().for_each(|arriving| arriving.has_waited = true);
+            return Ok(Step::Wait);
+        };
         self.open_client(socket, serial, restored);
         Ok(Step::Done)
     }

@@ -8,6 +8,7 @@ use crate::world::{Place, World, masked, open_settings};
 use godwit_core::holder::Holder;
 use godwit_core::limits::Limits;
 use godwit_core::report::{Order, Report};
+use godwit_core::settings::JournalSettings;
 
 fn ann() -> Arc<Holder> {
     Holder::new("acme", "authorizer", "ann")
@@ -208,5 +209,79 @@ fn a_will_that_replaces_its_clients_needs_no_second_room() {
         assert_eq!(reason, 0x97, "another client's");
         let (_, reason) = will_limit::come(&mut world, "bob", &will_limit::connect(5, "a", 30_000, 60));
         assert_ne!(reason, 0, "somebody else's");
+    }
+}
+
+/// Bytes come and the shard goes on by itself: other shards learn nothing of it yet.
+fn says_alone(world: &mut World, place: Place, says: &[u8]) {
+    world.bytes(place, says);
+    world.turn_alone(place.0);
+}
+
+#[test]
+fn the_newest_connection_wins_wherever_an_older_one_still_waits() {
+    let mut settings = settings();
+    settings.asks_on_connect = false;
+    settings.anonymous = open_settings().anonymous;
+    let mut world = World::new(settings, 3, false);
+    let says = super::connect("c", false);
+    let first = super::come(&mut world, 0, &says);
+    world.turn_all();
+    let [second, third] = [1, 2].map(|shard| world.accept_from(shard, ([127, 0, 0, 1], 4000).into(), 1));
+    says_alone(&mut world, second, &says);
+    world.turn_alone(0);
+    world.turn_alone(0);
+    assert!(world.socket(first).is_closed || !taken(&mut world, first).is_empty(), "the first must go");
+    world.gone(first);
+    world.turn_alone(0);
+    says_alone(&mut world, third, &says);
+    world.turn_all();
+    world.turn_all();
+    assert_eq!(taken(&mut world, third).get(..2), Some(&[0x20, 2][..]), "the third has come");
+    assert!(!world.socket(third).is_closed, "and stays");
+    world.bytes(third, &[0xc0, 0]);
+    world.turn_all();
+    assert_eq!(taken(&mut world, third), [0xd0, 0]);
+    // 3.1.1 has no reason for it: the second is ended without CONNACK.
+    assert!(taken(&mut world, second).is_empty());
+    assert!(world.socket(second).is_finished, "the second does not stay");
+}
+
+/// A connection on shard 0 has the client, one on shard 1 waits for it.
+fn waiting_world(has_journal: bool) -> (World, Place, Place) {
+    let mut settings = settings();
+    settings.asks_on_connect = false;
+    settings.anonymous = open_settings().anonymous;
+    settings.journal = has_journal.then(JournalSettings::default);
+    let mut world = World::new(settings, 3, false);
+    let says = super::connect("c", true);
+    let first = super::come(&mut world, 0, &says);
+    world.turn_all();
+    assert_eq!(taken(&mut world, first).first(), Some(&0x20));
+    let second = world.accept_from(1, ([127, 0, 0, 1], 4000).into(), 1);
+    says_alone(&mut world, second, &says);
+    assert!(taken(&mut world, second).is_empty() && world.node.lock().unwrap().is_awaited("c"));
+    (world, first, second)
+}
+
+#[test]
+fn nobody_waits_on_a_shard_that_gave_up() {
+    let (world, _, _) = waiting_world(false);
+    let mut node = world.node.lock().unwrap();
+    node.abandon(1);
+    node.sweep(world.now);
+    assert!(!node.is_awaited("c"));
+}
+
+#[test]
+fn who_waits_for_a_client_of_a_shard_that_gave_up_gets_it() {
+    for has_journal in [false, true] {
+        let (mut world, _, second) = waiting_world(has_journal);
+        world.node.lock().unwrap().abandon(0);
+        for _ in 0..20 {
+            world.advance(500);
+            world.turn(1);
+        }
+        assert_eq!(taken(&mut world, second).first(), Some(&0x20), "journal {has_journal}");
     }
 }
