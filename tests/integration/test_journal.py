@@ -62,7 +62,7 @@ async def test_messages_positions_and_keys_outlive_a_node_that_is_stopped_in_ord
     bent = CliRunner().invoke(journal, ["check", str(tmp_path)])
     assert bent.exit_code == 1 and "damaged" in bent.output, bent.output
     for length, said in (
-        (-10, "its footer or a mark of an Arrow file is gone"),
+        (-10, "its footer or an Arrow marker is missing"),
         (0, "0 good rows of "),
     ):
         sealed.write_bytes(bytes(content[:length]))
