@@ -26,9 +26,9 @@ pub enum Code {
     ClosedByOperator = 4000,
     /// This listener requires `connect` as the first command, within handshake_ms_max.
     ConnectMissing = 4001,
-    /// The token is not valid on this node.
+    /// The token or certificate is not valid on this node.
     TokenInvalid = 4002,
-    /// The token expired and was not renewed in time.
+    /// The token expired, or its key was withdrawn, and the client did not renew it in time.
     TokenExpired = 4003,
     /// The authorizer refused this client.
     ConnectRefused = 4004,
@@ -180,8 +180,8 @@ static ROWS: [Row; 76] = [
     Row { code: Code::PeerInternalError, name: "PeerInternalError", retry: true, http: 500, sentence: "The peer had an internal error." },
     Row { code: Code::ClosedByOperator, name: "ClosedByOperator", retry: false, http: 403, sentence: "An operator closed this connection; do not reconnect." },
     Row { code: Code::ConnectMissing, name: "ConnectMissing", retry: false, http: 401, sentence: "This listener requires `connect` as the first command, within handshake_ms_max." },
-    Row { code: Code::TokenInvalid, name: "TokenInvalid", retry: false, http: 401, sentence: "The token is not valid on this node." },
-    Row { code: Code::TokenExpired, name: "TokenExpired", retry: false, http: 401, sentence: "The token expired and was not renewed in time." },
+    Row { code: Code::TokenInvalid, name: "TokenInvalid", retry: false, http: 401, sentence: "The token or certificate is not valid on this node." },
+    Row { code: Code::TokenExpired, name: "TokenExpired", retry: false, http: 401, sentence: "The token expired, or its key was withdrawn, and the client did not renew it in time." },
     Row { code: Code::ConnectRefused, name: "ConnectRefused", retry: false, http: 403, sentence: "The authorizer refused this client." },
     Row { code: Code::TokenRevoked, name: "TokenRevoked", retry: false, http: 401, sentence: "The token, or the identity it names, has been revoked." },
     Row { code: Code::TokenMissing, name: "TokenMissing", retry: false, http: 401, sentence: "This connection or request needs a token." },

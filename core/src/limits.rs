@@ -49,7 +49,7 @@ pub struct Limits {
     pub subscriptions_per_connection_max: usize,
     /// Most commands in one array, and most commands waiting for an answer; beyond it the node does not read from the connection.
     pub commands_in_flight_max: usize,
-    /// Most subjects in the map that `after` may be for a pattern.
+    /// Most positions in the `after` of one subscribe with a pattern.
     pub positions_per_subscribe_max: usize,
     /// Most publishes of one connection in a second; 0: no limit.
     pub publishes_per_second_max: usize,

@@ -143,11 +143,11 @@ CODES: dict[int, CodeFacts] = {
     ),
     Code.TOKEN_INVALID: CodeFacts(
         4002, "TokenInvalid", False, 401,
-        "The token is not valid on this node.",
+        "The token or certificate is not valid on this node.",
     ),
     Code.TOKEN_EXPIRED: CodeFacts(
         4003, "TokenExpired", False, 401,
-        "The token expired and was not renewed in time.",
+        "The token expired, or its key was withdrawn, and the client did not renew it in time.",
     ),
     Code.CONNECT_REFUSED: CodeFacts(
         4004, "ConnectRefused", False, 403,

@@ -47,7 +47,7 @@ LIMITS: tuple[Limit, ...] = (
           "Most commands in one array, and most commands waiting for an answer; beyond it the node does not read from the connection."),
     Limit("positions_per_subscribe_max", 10_000, 1, 1_000_000,
           "connection", "FieldInvalid",
-          "Most subjects in the map that `after` may be for a pattern."),
+          "Most positions in the `after` of one subscribe with a pattern."),
     Limit("publishes_per_second_max", 1_000_000, 0, 100_000_000,
           "connection", "RateExceeded",
           "Most publishes of one connection in a second; 0: no limit."),

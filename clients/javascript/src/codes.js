@@ -24,9 +24,9 @@ export const Code = Object.freeze({
   ClosedByOperator: 4000,
   /** This listener requires `connect` as the first command, within handshake_ms_max. */
   ConnectMissing: 4001,
-  /** The token is not valid on this node. */
+  /** The token or certificate is not valid on this node. */
   TokenInvalid: 4002,
-  /** The token expired and was not renewed in time. */
+  /** The token expired, or its key was withdrawn, and the client did not renew it in time. */
   TokenExpired: 4003,
   /** The authorizer refused this client. */
   ConnectRefused: 4004,
@@ -172,8 +172,8 @@ export const CODES = new Map([
   [1011, { number: 1011, name: "PeerInternalError", retry: true, sentence: "The peer had an internal error." }],
   [4000, { number: 4000, name: "ClosedByOperator", retry: false, sentence: "An operator closed this connection; do not reconnect." }],
   [4001, { number: 4001, name: "ConnectMissing", retry: false, sentence: "This listener requires `connect` as the first command, within handshake_ms_max." }],
-  [4002, { number: 4002, name: "TokenInvalid", retry: false, sentence: "The token is not valid on this node." }],
-  [4003, { number: 4003, name: "TokenExpired", retry: false, sentence: "The token expired and was not renewed in time." }],
+  [4002, { number: 4002, name: "TokenInvalid", retry: false, sentence: "The token or certificate is not valid on this node." }],
+  [4003, { number: 4003, name: "TokenExpired", retry: false, sentence: "The token expired, or its key was withdrawn, and the client did not renew it in time." }],
   [4004, { number: 4004, name: "ConnectRefused", retry: false, sentence: "The authorizer refused this client." }],
   [4005, { number: 4005, name: "TokenRevoked", retry: false, sentence: "The token, or the identity it names, has been revoked." }],
   [4006, { number: 4006, name: "TokenMissing", retry: false, sentence: "This connection or request needs a token." }],

@@ -85,7 +85,8 @@ impl Node {
         }
         let Some(log) = self.names.log_at_mut(slot) else { return 1 };
         let policy = self.policies.get(log.policy);
-        if is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
+        let has_ended = log.latest.last().is_some_and(|last| last.expires_in_s(now.wall_ms) == Some(0));
+        if has_ended || is_expired(log, self.ages.cutoff(policy.snapshot_age)) {
             drop_snapshot(log, &mut self.counts, &mut self.states);
         }
         let cost = 1 + self.trim_log(slot, left);

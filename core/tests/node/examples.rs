@@ -1,7 +1,8 @@
 //! The node's shared state, used as a shard uses it: append, drain, place, read, walk, listen, sweep.
 use godwit_core::codes::Code;
 use godwit_core::command::GapReason;
-use godwit_core::message::Batch;
+use godwit_core::message::{Batch, FromMqtt, NO_EXPIRY};
+use godwit_core::mqtt::Qos;
 use godwit_core::node::{Entry, Found, MISSING_MAX, Node, Outcome, PositionState, ScanBudget, ScanRange};
 
 use crate::support::{at_ms, draft, new_node, pattern, position, publish};
@@ -113,6 +114,23 @@ fn a_forgotten_subject_returns_in_a_new_epoch() {
         place(0)
     );
     assert!(matches!(place(1), PositionState::Served { count: 1, .. }), "{:?}", place(1));
+}
+
+#[test]
+fn a_retained_message_that_expired_is_let_go_and_its_subject_too() {
+    for (expiry_s, left) in [(5, 0), (NO_EXPIRY, 1)] {
+        let mut node = new_node(|_| {});
+        let mut retained = draft("1");
+        retained.mqtt = Some(FromMqtt { qos: Qos::AtLeastOnce, publisher: 1, expiry_s });
+        publish(&mut node, "/a", retained, at_ms(0));
+        while node.sweep(at_ms(4_000)) {}
+        assert_eq!((node.totals().subjects, node.totals().snapshots), (1, 1));
+        // Its history ends by age, an hour later.
+        for ms in [5_001, 4_000_000, 8_000_000] {
+            while node.sweep(at_ms(ms)) {}
+        }
+        assert_eq!((node.totals().subjects, node.totals().snapshots), (left, left));
+    }
 }
 
 #[test]
