@@ -21,6 +21,7 @@ from godwit.config import build_config
 from godwit.errors import ConfigInvalid
 from tests.hostile.peer import DEADLINE_S, Peer, request
 from tests.node_process import running_node
+from tests.waiting import until
 
 ESCAPE = "\x1b[31m<script>alert(1)</script>"
 
@@ -118,8 +119,7 @@ async def test_67_clients_cannot_take_the_descriptors_of_the_admin_port_and_the_
         sealed = len(list(segments.glob("*.arrow")))
         for _ in range(40):
             await client.publish("/a", "x" * 5_000, ack="disk")
-        while len(list(segments.glob("*.arrow"))) <= sealed:  # beside the writer
-            await asyncio.sleep(0.02)
+        await until(lambda: len(list(segments.glob("*.arrow"))) > sealed)  # beside the writer
         for method, path in (("GET", "/health/ready"), ("GET", "/metrics"), ("POST", "/v1/reload")):
             async with http.request(method, f"{node.admin_url}{path}") as answer:
                 assert answer.status == 200, path
