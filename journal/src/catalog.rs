@@ -114,7 +114,7 @@ impl Segments {
         Self { folder: directory.join(stream.name()), manifest, unsealed: Vec::new(), is_behind: false, setbacks: 0 }
     }
 
-    /// The manifest that is on the disk; none where there is none, or one that is damaged.
+    /// The manifest on the disk, or None if it is missing or damaged.
     pub(crate) fn read_manifest(&self, disk: &dyn Disk) -> io::Result<Option<Manifest>> {
         let file = match disk.open(&self.folder.join(NAME)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

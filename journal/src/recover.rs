@@ -51,7 +51,7 @@ pub(crate) fn recover(stream: Stream, disk: &dyn Disk, catalog: &Catalog, was_cu
     for name in search.names.iter().filter(|name| name.ends_with(".new")) {
         search.remove(name)?;
     }
-    let manifest = search.segments.read_manifest(disk)?; // one that cannot be read now is not made anew
+    let manifest = search.segments.read_manifest(disk)?; // an I/O error does not rebuild it
     let is_known = manifest.is_some();
     if let Some(manifest) = manifest {
         search.segments.manifest = manifest;

@@ -1,7 +1,7 @@
 // Content as it travels: what a publisher's value becomes, and how a subscriber reads it.
 //
 // Three bodies read alike, `json()`, `text()` and `bytes()`: of bytes (binary encoding), of text, and of a value that the JSON
-// wire has parsed already. Reading is lazy; the text and bytes of JSON content are exactly the publisher's.
+// encoding has parsed already. Reading is lazy; the text and bytes of JSON content are exactly the publisher's.
 
 import { shown } from "./shown.js";
 

@@ -96,8 +96,8 @@ def is_own_page(headers: Mapping[str, str]) -> bool:
 
 
 def read_admin_token(config: AdminConfig) -> str | None:
-    """The token of the configuration or of its file; None if there is none. Raises ConfigInvalid, also if a setting needs a
-    token and there is none.
+    """The token of the configuration or of its file, or None. Raises ConfigInvalid, also if a setting needs a token and none
+    is set.
     """
     token, key = config.token, "admin.token"
     if config.token_file:

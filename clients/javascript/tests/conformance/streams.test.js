@@ -29,7 +29,7 @@ function render({ event, id, data }) {
   return `${id ? `id: ${id}\n` : ""}${event ? `event: ${event}\n` : ""}${lines.map((line) => `data: ${line}\n`).join("")}\n`;
 }
 
-/** A host that answers with these bytes, in pieces, and keeps what it was told; resolves when the stream has ended. */
+/** A host that answers with these bytes, in pieces, and records the requests; resolves when the stream has ended. */
 function hear(text, wanted) {
   return new Promise((resolve) => {
     const pushes = [];

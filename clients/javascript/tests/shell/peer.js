@@ -1,4 +1,4 @@
-// A server in memory behind a transport of its own: answers as the contract says on the JSON encoding, keeps what it was told,
+// A server in memory behind a transport of its own: answers in the JSON encoding as the contract says, records the commands,
 // and has valves that a test can turn. It shows too what another transport must do.
 
 import { Signal } from "../../src/signal.js";

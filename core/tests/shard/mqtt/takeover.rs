@@ -212,7 +212,7 @@ fn a_will_that_replaces_its_clients_needs_no_second_room() {
     }
 }
 
-/// Bytes come and the shard goes on by itself: other shards learn nothing of it yet.
+/// Bytes arrive, and only their shard takes a turn: other shards have not learned of them.
 fn says_alone(world: &mut World, place: Place, says: &[u8]) {
     world.bytes(place, says);
     world.turn_alone(place.0);
