@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .charts import draw_chart
+from .clients.page import describe_clients
 from .dispatch.page import describe_dispatch
 from .goals import GOALS, Goal, Outcomes
 from .journaled import describe_journal
@@ -158,6 +159,8 @@ def build_files(results: Path) -> dict[Path, str]:
     page += "\n" + "\n".join(describe_pipelines(io, audit, explanations)).rstrip() + "\n"
     if journal := read_outcomes(results / "journal"):
         page += "\n" + "\n".join(describe_journal(journal, explanations)).rstrip() + "\n"
+    if clients := read_outcomes(results / "clients").get("receive"):
+        page += "\n" + "\n".join(describe_clients(clients)).rstrip() + "\n"
     if dispatch := read_outcomes(results / "dispatch"):
         page += "\n" + "\n".join(describe_dispatch(dispatch, explanations)).rstrip() + "\n"
     files = {DOCS / "benchmarks.md": build_page(outcomes, explanations), DOCS / "benchmark-results.md": page}

@@ -2,8 +2,9 @@
 
     python -m benchmarks.clients.run [--rounds 9] [--messages 60000] [--encoding json] [--compare COMMIT]
 
-A node of this checkout holds the messages; each client reads them all, one subscription and nothing beside it. With --compare
-the clients of that commit take turns with these, and their ratio is given (1 and more: these are faster).
+A node of this checkout holds the messages; each client reads them all, one subscription and nothing beside it. With JSON a
+bare loop over the client's WebSocket library, which parses and counts, takes turns with it: the baseline. With --compare the
+clients of that commit take turns, too, and their ratio is given (1 and more: these are faster).
 Writes benchmarks/results/clients/receive.json."""
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PADDING = "x" * 80  # a message of about a hundred bytes
 WARM = 0.25  # of the messages, before the measurement: what is compiled while it runs has been
 TOGETHER = 500  # publishes without an answer
 
-Version = tuple[str, Path]
+THIS, BARE = "this", "bare"
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,12 @@ class Library:
     environment: dict[str, str]
 
 
-def libraries(root: Path) -> list[Library]:
+def libraries(root: Path, program: str = "receive") -> list[Library]:
     folder = next(each for each in (root / "clients/javascript", root / "client") if (each / "src").exists())
-    python = (sys.executable, str(HERE / "receive.py"))
+    python = (sys.executable, str(HERE / f"{program}.py"))
     return [
         Library("python", python, {"PYTHONPATH": str(root / "server")}),
-        Library("javascript", ("node", str(HERE / "receive.mjs"), str(folder)), {}),
+        Library("javascript", ("node", str(HERE / f"{program}.mjs"), str(folder)), {}),
     ]
 
 
@@ -82,14 +83,18 @@ def receive(library: Library, url: str, count: int, encoding: str) -> float:
     return float(done.stdout)
 
 
-async def measure(versions: list[Version], rounds: int, count: int, encoding: str) -> dict[str, dict[str, list[float]]]:
+async def measure(
+    versions: dict[str, list[Library]], rounds: int, count: int, encoding: str
+) -> dict[str, dict[str, list[float]]]:
+    """The rounds of each version of each library."""
     found: dict[str, dict[str, list[float]]] = {}
     limits = {"limits.log_messages_max": count, "limits.log_age_ms_max": 86_400_000}
     async with running_node(limits) as node:
         await fill(node.url, count)
         for number in range(rounds):
-            for name, root in versions if number % 2 == 0 else versions[::-1]:  # neither always goes first
-                for library in libraries(root):
+            names = list(versions)
+            for name in names if number % 2 == 0 else names[::-1]:  # none always goes first
+                for library in versions[name]:
                     took = await asyncio.to_thread(receive, library, node.url, count, encoding)
                     found.setdefault(library.name, {}).setdefault(name, []).append(took)
     return found
@@ -98,9 +103,11 @@ async def measure(versions: list[Version], rounds: int, count: int, encoding: st
 def main() -> None:
     arguments = parse_arguments()
     with ExitStack() as stack:
-        versions: list[Version] = [("this", REPOSITORY)]
+        versions = {THIS: libraries(REPOSITORY)}
+        if arguments.encoding == "json":
+            versions[BARE] = libraries(REPOSITORY, "bare")
         if arguments.compare:
-            versions.append((arguments.compare, stack.enter_context(checkout(arguments.compare))))
+            versions[arguments.compare] = libraries(stack.enter_context(checkout(arguments.compare)))
         found = asyncio.run(measure(versions, arguments.rounds, arguments.messages, arguments.encoding))
     outcome = {
         "commit": find_commit(),
@@ -124,9 +131,15 @@ def describe(by_version: dict[str, list[float]]) -> dict[str, Any]:
         "cpu_us_least": {name: round(value, 2) for name, value in least.items()},
         "rounds": {name: [round(each, 2) for each in took] for name, took in by_version.items()},
     }
-    for name in medians.keys() - {"this"}:
-        described["ratio_of_medians"] = round(medians[name] / medians["this"], 3)
-        described["ratio_of_least"] = round(least[name] / least["this"], 3)
+    if BARE in by_version:
+        ratios = [mine / bare for mine, bare in zip(by_version[THIS], by_version[BARE], strict=True)]
+        described["over_bare"] = {
+            "median": round(statistics.median(ratios), 2),
+            "rounds": [round(each, 2) for each in ratios],
+        }
+    for name in medians.keys() - {THIS, BARE}:
+        described["ratio_of_medians"] = round(medians[name] / medians[THIS], 3)
+        described["ratio_of_least"] = round(least[name] / least[THIS], 3)
     return described
 
 
