@@ -29,6 +29,10 @@ def at(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp()) * 1_000
 
 
+def in_one_day() -> str:
+    return (datetime.now(UTC) + timedelta(days=1)).isoformat()
+
+
 async def list_rows(both: Running, name: str) -> dict[tuple[str, str], tuple[str, str]]:
     _, answer = await both.api("GET", f"/v1/notifications/{name}/deliveries")
     return {(row["receiver"], row["channel"]): (row["state"], row["reason"]) for row in answer["deliveries"]}
@@ -267,6 +271,28 @@ async def test_a_recall_withdraws_items_and_stops_what_waits(tmp_path: Path, run
         assert (await both.api("POST", "/v1/notifications/nobody/recall"))[1]["code"] == 4305
 
 
+async def test_a_cancel_says_what_happened(tmp_path: Path, runtime: Path) -> None:
+    """One that is settled stays so; one that had not begun shows how many receivers it has not reached."""
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        for name in ("ann", "bob"):
+            await both.api("PUT", f"/v1/receivers/{name}", {})
+        to = {"to": {"receivers": ["ann", "bob"]}}
+        await both.api("PUT", "/v1/notifications/done", {**ANN, **to})
+        before = await wait_for(both, "done")
+        status, answer = await both.api("POST", "/v1/notifications/done/cancel")
+        assert (status, answer["code"]) == (409, 4341)
+        assert (await both.api("GET", "/v1/notifications/done"))[1] == before and "rest" not in before
+        await both.api("PUT", "/v1/notifications/later", {**ANN, **to, "send_at": in_one_day()})
+        expected = {"id": "later", "state": "cancelled", "cancelled": 0}
+        for _ in range(2):  # a repeat has the same answer
+            assert await both.api("POST", "/v1/notifications/later/cancel") == (200, expected)
+        _, answer = await both.api("GET", "/v1/notifications/later")
+        assert (answer["state"], answer["receivers"], answer["rest"], answer["counts"]) == ("cancelled", 2, 2, {})
+        assert (await both.api("POST", "/v1/notifications/done/recall"))[1]["recalled"] == 2
+        _, answer = await both.api("GET", "/v1/notifications/done")
+        assert (answer["state"], answer["rest"]) == ("cancelled", 0), "withdrawn: nothing of it is sent again"
+
+
 async def test_a_batch_answers_each_in_order_and_a_cut_line_harms_no_other(tmp_path: Path, runtime: Path) -> None:
     async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
         await both.api("PUT", "/v1/receivers/ann", {})
@@ -288,7 +314,8 @@ async def test_a_test_key_ends_only_what_test_keys_sent(tmp_path: Path, runtime:
         _, made = await both.api("POST", "/v1/keys", {"scopes": ["send"], "test": True})
         await both.api("PUT", "/v1/receivers/ann", {})
         await both.api("PUT", "/v1/notifications/live", ANN)
-        assert (await both.api("PUT", "/v1/notifications/trial", ANN, key=made["key"]))[0] == 202
+        trial = {**ANN, "send_at": in_one_day()}
+        assert (await both.api("PUT", "/v1/notifications/trial", trial, key=made["key"]))[0] == 202
         await wait_for(both, "live")
         for what in ("cancel", "recall", "resume"):
             status, answer = await both.api("POST", f"/v1/notifications/live/{what}", key=made["key"])

@@ -41,7 +41,7 @@ export class Notification {
 
   async refresh(askAgain) {
     const answer = await askAgain(path("notifications", this.id));
-    say(this.facts, `${answer.state} · accepted ${time(answer.accepted_ms)} · expires ${time(answer.expires_ms)} · ${counted(answer.receivers, "receiver")}`);
+    say(this.facts, `${answer.state} · accepted ${time(answer.accepted_ms)} · expires ${time(answer.expires_ms)} · ${counted(answer.receivers, "receiver")}${answer.rest ? ` · ${exact(answer.rest)} not reached` : ""}`);
     this.counts.set(Object.entries(answer.counts).flatMap(([channel, states]) => Object.entries(states).map(([state, count]) => ({ channel, state, count }))));
     const { after } = this.pager;
     const page = await askAgain(`${path("notifications", this.id)}/deliveries`, { query: { after } });

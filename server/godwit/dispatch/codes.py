@@ -53,6 +53,7 @@ class DispatchCode(IntEnum):
     CHANNEL_MISSING = 4338
     PROVIDER_MISSING = 4339
     SENDER_FORBIDDEN = 4340
+    NOTIFICATION_SETTLED = 4341
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -229,5 +230,9 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.SENDER_FORBIDDEN: DispatchCodeFacts(
         4340, "SenderForbidden", False, 422,
         "No provider of this tenant sends e-mail from this address; an operator assigns domains with /v1/providers.",
+    ),
+    DispatchCode.NOTIFICATION_SETTLED: DispatchCodeFacts(
+        4341, "NotificationSettled", False, 409,
+        "The notification is settled: all its deliveries have ended, so nothing can be cancelled. A recall still withdraws its inbox items.",
     ),
 }

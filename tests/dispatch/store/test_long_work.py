@@ -75,8 +75,9 @@ async def test_a_cancel_is_done_in_pages_and_each_has_an_event_of_its_own(store:
     dispatcher = Dispatcher("webhook", store, sender, Clocks(lambda: 1, lambda: 1), pace=Pace(page_receivers=100))
     assert await dispatcher.work_page("t") == "t"
     await run(lambda connection: connection.execute("UPDATE delivery SET state = 4 WHERE rid < 3"))
-    nid = await run(lambda connection: ending.cancel(connection, "t", "n"))
-    assert nid is not None
+    found = await run(lambda connection: ending.cancel(connection, "t", "n"))
+    assert found is not None and not found.is_settled
+    nid = found.nid
     await dispatcher.tick()
     assert sender.count == 0 and not dispatcher.tasks, "nothing begins after the first unit, however many pages follow"
     counts, after = [], 0

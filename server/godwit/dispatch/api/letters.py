@@ -51,12 +51,13 @@ class LetterApi:
         ]
 
     async def cancel(self, request: web.Request) -> web.Response:
+        """End what has not been sent. Raises RequestRefused if everything had ended."""
         name, (_, count) = request.match_info["id"], await self._cancel(request)
         return answer({"id": name, "state": "cancelled", "cancelled": count})
 
     async def recall(self, request: web.Request) -> web.Response:
         """Cancel a notification, and withdraw its items from inboxes, page by page."""
-        name, (nid, count) = request.match_info["id"], await self._cancel(request)
+        name, (nid, count) = request.match_info["id"], await self._cancel(request, also_settled=True)
         recalled, after = 0, 0
         while True:
             items, after = await self._store.writer.run(
@@ -89,13 +90,17 @@ class LetterApi:
         self._look_for_due(resumed.channels)
         return answer({"id": name, "resumed": resumed.channels, "released": released})
 
-    async def _cancel(self, request: web.Request) -> tuple[int, int]:
+    async def _cancel(self, request: web.Request, *, also_settled: bool = False) -> tuple[int, int]:
         """Cancel a notification, and end its unsent deliveries page by page; its number, and theirs."""
         tenant, name = await self._read_own(request)
-        nid = await self._store.writer.run(lambda connection: ending.cancel(connection, tenant, name))
-        if nid is None:
+        found = await self._store.writer.run(
+            lambda connection: ending.cancel(connection, tenant, name, also_settled=also_settled)
+        )
+        if found is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
-        count, after = 0, 0
+        if found.is_settled:
+            raise RequestRefused(DispatchCode.NOTIFICATION_SETTLED)
+        nid, count, after = found.nid, 0, 0
         while True:
             page = partial(ending.cancel_some, nid=nid, after=after, limit=LETTERS_PAGE, now_ms=now_ms())
             cancelled, after = await self._store.writer.run(page, bulk=True)

@@ -97,6 +97,8 @@ class NotificationApi:
             shown["send_at_ms"] = row.due_ms
         if row.paused:
             shown["paused"] = row.paused
+        if row.rest is not None:
+            shown["rest"] = row.rest
         if row.options.metadata:
             shown["metadata"] = row.options.metadata
         return answer({**shown, "receivers": row.receivers, "counts": show_counts(row)})

@@ -7,6 +7,7 @@ changes of receivers. Routing makes one job for each channel; a repeat changes n
 from __future__ import annotations
 
 import array
+import bisect
 import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
@@ -78,6 +79,8 @@ class NotificationRow(NamedTuple):
     counts: tuple[tuple[str, str, int], ...]
     paused: tuple[str, ...] = ()
     """Channels on which it is paused."""
+    rest: int | None = None
+    """Of a cancelled one: how many of the listed receivers no channel had examined. They have no deliveries."""
 
 
 def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted:
@@ -245,9 +248,21 @@ def read_notification(connection: sqlite3.Connection, tenant: str, name: str) ->
     paused = list_paused(connection, nid) if state == "running" else ()
     state = "paused" if paused else state
     labelled = tuple((channel, State(number).label, count) for channel, number, count in counts)
+    rest = _count_rest(connection, nid) if state == "cancelled" and receivers is not None else None
     return NotificationRow(
-        name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), labelled, paused
+        name, state, accepted_ms, expires_ms, receivers, due_ms, read_options(packed), labelled, paused, rest
     )
+
+
+def _count_rest(connection: sqlite3.Connection, nid: int) -> int:
+    """How many listed receivers come after the cursors of all channels."""
+    targets, cursor = connection.execute(
+        "SELECT targets, (SELECT coalesce(max(cursor), 0) FROM job WHERE job.nid = notification.nid AND channel <> ?) "
+        "FROM notification WHERE nid = ?",
+        (TEMPLATE, nid),
+    ).fetchone()
+    numbers = unpack_numbers(targets)
+    return len(numbers) - bisect.bisect_right(numbers, cursor)
 
 
 def read_live(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, dict[str, Any]] | None:

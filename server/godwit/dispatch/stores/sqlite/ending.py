@@ -10,6 +10,7 @@ import sqlite3
 from typing import NamedTuple
 
 from ...model import DeliveryKey, State
+from .accept import read_notification
 from .changes import Changes
 from .deciding import ADDRESS_NAME, read_options
 from .manage.personal import ask_again
@@ -29,17 +30,26 @@ class DeadLetter(NamedTuple):
     possible_duplicate: bool
 
 
-def cancel(connection: sqlite3.Connection, tenant: str, name: str) -> int | None:
-    """Cancel a notification and end its jobs: nothing more of it is sent. Returns its number; `cancel_some` ends its unsent
-    deliveries. None: no such notification.
+class Cancelled(NamedTuple):
+    """A cancelled notification by its number. `is_settled`: all its deliveries had ended before, and nothing was changed."""
+
+    nid: int
+    is_settled: bool = False
+
+
+def cancel(connection: sqlite3.Connection, tenant: str, name: str, *, also_settled: bool = False) -> Cancelled | None:
+    """Cancel a notification and end its jobs: nothing more of it is sent. `cancel_some` then ends its unsent deliveries. One
+    that is settled is changed only with `also_settled`: then nothing of it is sent again. None: no such notification.
     """
-    row = connection.execute(
-        "UPDATE notification SET state = 'cancelled' WHERE tenant = ? AND id = ? RETURNING nid", (tenant, name)
-    ).fetchone()
+    row = connection.execute("SELECT nid FROM notification WHERE tenant = ? AND id = ?", (tenant, name)).fetchone()
     if row is None:
         return None
+    found = read_notification(connection, tenant, name)
+    if found is not None and found.state == "settled" and not also_settled:
+        return Cancelled(row[0], is_settled=True)
+    connection.execute("UPDATE notification SET state = 'cancelled' WHERE nid = ?", row)
     connection.execute("UPDATE job SET is_done = 1, fence = fence + 1 WHERE nid = ?", row)
-    return int(row[0])
+    return Cancelled(row[0])
 
 
 def cancel_some(connection: sqlite3.Connection, nid: int, after: int, limit: int, now_ms: int) -> tuple[int, int]:
