@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from godwit.dispatch.stores.sqlite.manage import pausing
 from tests.dispatch.conftest import Running, running
 from tests.dispatch.test_webhook import LOOPBACK, endpoint
 
@@ -116,3 +117,29 @@ async def test_bodies_of_a_few_receivers_that_do_not_render_fail_only_their_deli
         await both.api("PUT", "/v1/notifications/n1", NEWS)
         counts = (await wait_until(both, "settled"))["counts"]["webhook"]
         assert counts == {"failed": (COUNT + 2) // 3, "sent": COUNT - (COUNT + 2) // 3}
+
+
+async def test_a_resume_that_was_cut_is_finished_by_the_next(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def take(request: web.Request) -> web.Response:
+        return web.Response()
+
+    def cut(*_: object, **__: object) -> tuple[int, int]:
+        raise OSError("no space left on device")
+
+    async with running(tmp_path, SLOW) as both, endpoint(take) as url, asyncio.timeout(DEADLINE_S):
+        await put_group(both)
+        for number in range(COUNT):
+            await put_form(both, url, number, BROKEN)
+        await both.api("PUT", "/v1/notifications/n1", NEWS)
+        await wait_until(both, "paused")
+        held = (await wait_until_quiet(both))["deferred"]
+        for number in range(COUNT):
+            await put_form(both, url, number, GOOD)
+        with monkeypatch.context() as patched:
+            patched.setattr(pausing, "release_some", cut)
+            assert (await both.api("POST", "/v1/notifications/n1/resume"))[0] >= 500
+        _, answer = await both.api("POST", "/v1/notifications/n1/resume")
+        assert (answer["resumed"], answer["released"]) == ([], held)
+        await wait_until(both, "settled")

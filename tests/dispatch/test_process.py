@@ -16,6 +16,8 @@ import aiohttp
 from aiohttp import web
 
 from godwit.children import follow_parent
+from godwit.dispatch.api.keys import make_key
+from godwit.dispatch.tokens import write_private
 from tests.dispatch.conftest import Running
 from tests.dispatch.test_webhook import endpoint
 
@@ -178,3 +180,12 @@ async def test_dispatch_runs_without_a_node_makes_keys_and_ends_in_order(tmp_pat
         assert (await replayed.communicate())[0] == b"" and replayed.returncode == 0
         process.terminate()
         assert await process.wait() == 0
+
+
+async def test_a_first_start_that_was_cut_is_finished_by_the_next(tmp_path: Path) -> None:
+    """The file of the admin key was written, and the database has no row of it; as where the database was removed."""
+    folder = tmp_path / "dispatch"
+    folder.mkdir(mode=0o700)
+    write_private(folder / "admin.key", make_key().encode())
+    async with asyncio.timeout(DEADLINE_S), served(tmp_path) as (_, both):
+        assert (await both.api("GET", "/v1/receivers"))[0] == 200

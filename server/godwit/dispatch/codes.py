@@ -97,7 +97,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.NOTIFICATION_CONFLICT: DispatchCodeFacts(
         4307, "NotificationConflict", False, 409,
-        "A notification with this id and another body exists.",
+        "A notification with this id exists, with another body or from the other kind of key (live or test).",
     ),
     DispatchCode.ROUTE_UNKNOWN: DispatchCodeFacts(
         4308, "RouteUnknown", False, 404,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sqlite3
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
@@ -22,7 +23,7 @@ from .api.keys import SCOPES, digest_key, make_key
 from .folder import DispatchFolder
 from .roles import Roles
 from .stores.sqlite.store import SqliteStore
-from .stores.sqlite.tenants import put_key, put_tenant
+from .stores.sqlite.tenants import has_tenants, put_key, put_tenant
 from .tokens import SigningKey, write_private
 
 DEFAULT_TENANT = "default"
@@ -149,10 +150,14 @@ class DispatchPart:
         if is_new:
             write_private(file, make_key().encode())
         digest = digest_key(file.read_text("ascii").strip())
-        scopes = " ".join(SCOPES)
-        await self.store.writer.run(lambda connection: put_tenant(connection, DEFAULT_TENANT))
-        if is_new:  # one that was deleted since stays deleted
-            await self.store.writer.run(lambda connection: put_key(connection, digest, DEFAULT_TENANT, scopes))
+
+        def put(connection: sqlite3.Connection) -> None:
+            is_first = not has_tenants(connection)  # a new database, or a first start that was cut here
+            put_tenant(connection, DEFAULT_TENANT)
+            if is_new or is_first:  # a key that was deleted since stays deleted
+                put_key(connection, digest, DEFAULT_TENANT, " ".join(SCOPES))
+
+        await self.store.writer.run(put)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -94,3 +95,19 @@ async def test_a_test_key_changes_no_live_receiver_with_a_notification(
 async def test_a_test_key_never_has_the_scope_operator(dispatch: Running) -> None:
     status, answer = await dispatch.api("POST", "/v1/keys", {"scopes": ["send", "operator"], "test": True})
     assert (status, answer["code"], answer["pointer"]) == (422, 4300, "/scopes")
+
+
+async def test_what_a_test_key_sent_never_takes_the_place_of_a_live_notification(tmp_path: Path, runtime: Path) -> None:
+    async with running(tmp_path, FAST) as both, asyncio.timeout(DEADLINE_S):
+        key = await make_test_key(both, "send")
+        await both.api("PUT", "/v1/receivers/ann", {})
+        for sender in (key, None):
+            status, answer = await both.api("POST", "/v1/notifications", ANN, key=sender, **{"Idempotency-Key": "k"})
+            assert (status, answer.get("repeat")) == (202, None)
+        assert (await both.api("PUT", "/v1/notifications/order", ANN, key=key))[0] == 202
+        assert (await both.api("PUT", "/v1/notifications/order", ANN, key=key))[1]["repeat"] is True
+        status, answer = await both.api("PUT", "/v1/notifications/order", ANN)
+        assert (status, answer["code"]) == (409, 4307)
+        items = "\n".join(json.dumps({"id": name, **ANN}) for name in ("order", "other")).encode()
+        _, answer = await both.api("POST", "/v1/notifications/batch", items)
+        assert [one.get("code", one.get("state")) for one in answer["results"]] == [4307, "accepted"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from godwit.dispatch.pure.quiet import find_zone, local_ms, quiet_until_ms
+from godwit.dispatch.pure.quiet import STAGGER_MS, find_zone, local_ms, quiet_until_ms
 
 MINUTE_MS = 60_000
 CHANGES = [
@@ -98,3 +98,11 @@ def test_a_local_time_is_the_next_valid_or_the_later_one(zone_name: str, change:
         wall = around + timedelta(minutes=15 * quarter)
         after = min(one for one in shown if one >= wall)
         assert local_ms(wall, zone) == shown[after][-1 if after == wall else 0], wall
+
+
+@pytest.mark.parametrize(("start", "end"), [("22:00", "21:55"), ("00:00", "23:59"), ("22:00", "07:00")])
+def test_nobody_is_deferred_into_the_next_quiet_hours(start: str, end: str) -> None:
+    begin_ms = at("2026-05-01T22:30+00:00")
+    for stagger in range(0, STAGGER_MS, MINUTE_MS // 4):
+        due_ms = quiet_until_ms(begin_ms, UTC, start, end, stagger)
+        assert due_ms is not None and quiet_until_ms(due_ms, UTC, start, end, stagger) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from typing import get_args
 
 from aiohttp import web
 
@@ -18,7 +19,7 @@ from ..stores.sqlite.inbox import recall_some
 from ..stores.sqlite.manage import attempts, deliveries, pausing
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
-from .bodies import ReplayBody, read_body
+from .bodies import Channel, ReplayBody, read_body
 from .keys import KeyRing, check_own
 from .requests import read_bytes
 
@@ -79,7 +80,7 @@ class LetterApi:
         if resumed is None:
             raise RequestRefused(DispatchCode.NOTIFICATION_UNKNOWN)
         released, after = 0, 0
-        while resumed.channels:
+        while resumed.is_live:  # also where no job was paused: an earlier resume may have been cut before its last page
             count, last = await self._store.writer.run(
                 partial(pausing.release_some, resumed=resumed, after=after, limit=LETTERS_PAGE, now_ms=time_ms),
                 bulk=True,
@@ -87,7 +88,7 @@ class LetterApi:
             released, after = released + count, last
             if not last:
                 break
-        self._look_for_due(resumed.channels)
+        self._look_for_due(get_args(Channel) if released else resumed.channels)
         return answer({"id": name, "resumed": resumed.channels, "released": released})
 
     async def _cancel(self, request: web.Request, *, also_settled: bool = False) -> tuple[int, int]:

@@ -44,14 +44,22 @@ def local_ms(wall: datetime, zone: tzinfo, *, is_first: bool = False) -> int:
 
 
 def quiet_until_ms(now_ms: int, zone: tzinfo, start: str, end: str, stagger: int) -> int | None:
-    """The end of the quiet hours that contain `now_ms`, up to `STAGGER_MS` later by `stagger`; None outside of quiet hours."""
+    """The end of the quiet hours that contain `now_ms`, later by `stagger`: by up to `STAGGER_MS`, and never as late as the next
+    quiet hours. None outside of quiet hours.
+    """
     local = datetime.fromtimestamp(now_ms / 1_000, zone)
     starts, ends = time.fromisoformat(start), time.fromisoformat(end)
     if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():  # an hour that occurs twice
         end_ms = _find_end(now_ms, local, zone, starts, ends)
     else:
         end_ms = _read_end(local, zone, starts, ends)
-    return None if end_ms is None else max(end_ms, now_ms + 1) + stagger % STAGGER_MS
+    return None if end_ms is None else max(end_ms, now_ms + 1) + stagger % min(STAGGER_MS, _open_ms(starts, ends))
+
+
+def _open_ms(starts: time, ends: time) -> int:
+    """How long the time between the end of quiet hours and their next start is; a day where they are the same time."""
+    minutes = (starts.hour * 60 + starts.minute) - (ends.hour * 60 + ends.minute)
+    return (minutes % 1_440 or 1_440) * 60_000
 
 
 def _read_end(local: datetime, zone: tzinfo, starts: time, ends: time) -> int | None:

@@ -18,13 +18,15 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Open from construction to `close`. It sees everything that a returned write committed."""
+    """Open from construction to `close`. It sees everything that a returned write committed. A thread opens its connection with
+    its first read, and again with the next if that failed.
+    """
 
     def __init__(self, path: Path, vault: Vault) -> None:
         self._path, self._vault = path, vault
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="godwit-dispatch-reader", initializer=self._open)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="godwit-dispatch-reader")
 
     async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
         """Run `read` on one of the reader threads, and return its result."""
@@ -36,13 +38,14 @@ class Reader:
         for connection in self._opened:
             connection.close()
 
-    def _open(self) -> None:
+    def _open(self) -> sqlite3.Connection:
         connection = open_reader(self._path, self._vault)
         self._local.connection = connection
         self._opened.append(connection)
+        return connection
 
     def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        connection: sqlite3.Connection = self._local.connection
+        connection = getattr(self._local, "connection", None) or self._open()
         connection.execute("BEGIN")  # one view of the data for all statements of a read
         try:
             return read(connection)

@@ -117,6 +117,11 @@ def has_tenant(connection: sqlite3.Connection, name: str) -> bool:
     return found is not None and not is_leaving(connection, name)
 
 
+def has_tenants(connection: sqlite3.Connection) -> bool:
+    """Whether the database has any tenant: one that was just created has none."""
+    return connection.execute("SELECT 1 FROM tenant LIMIT 1").fetchone() is not None
+
+
 def is_leaving(connection: sqlite3.Connection, name: str) -> bool:
     """Whether a tenant is being deleted."""
     return connection.execute("SELECT 1 FROM progress WHERE name = ?", (LEAVING + name,)).fetchone() is not None

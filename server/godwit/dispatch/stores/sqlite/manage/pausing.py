@@ -27,6 +27,7 @@ class Resumed(NamedTuple):
 
     nid: int
     channels: tuple[str, ...]
+    is_live: bool
 
 
 def note_render(connection: sqlite3.Connection, key: DeliveryKey, is_rendered: bool, changes: Changes) -> None:
@@ -85,7 +86,8 @@ def resume(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
     if row is None:
         return None
     nid, state = row
-    channels = () if state == "cancelled" else list_paused(connection, nid)
+    is_live = state != "cancelled"
+    channels = list_paused(connection, nid) if is_live else ()
     for channel in channels:
         if channel == TEMPLATE:  # what still does not render fails, and the rest is sent
             connection.execute(
@@ -98,7 +100,7 @@ def resume(connection: sqlite3.Connection, tenant: str, name: str, now_ms: int) 
             "UPDATE job SET is_done = 0, lease_end_ms = 0 WHERE nid = ? AND channel = ? AND is_done = 3", (nid, channel)
         )
         add_event(connection, tenant, "notification.resumed", nid, channel, "", now_ms, [])
-    return Resumed(nid, channels)
+    return Resumed(nid, channels, is_live)
 
 
 def release_some(
