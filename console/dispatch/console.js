@@ -61,7 +61,7 @@ class Console {
 
   async refresh() {
     const page = this.page;
-    if (!readKey()) return showBanner("This console asks for an API key.", "Give it with the button “API key”. The first one is in the file dispatch/admin.key of the data directory.");
+    if (!readKey()) return showBanner("An API key is required.", "Enter it with the button “API key”. The first one is in the file dispatch/admin.key of the data directory.");
     try {
       await page.refresh?.(ask);
       showCondition("ready");
@@ -80,9 +80,9 @@ class Console {
     }
     if (!(error instanceof Refused)) throw error;
     showCondition("ready");
-    if (error.status === 401) return showBanner("The API key is not valid.", "Give another with the button “API key”.");
+    if (error.status === 401) return showBanner("The API key is not valid.", "Enter another with the button “API key”.");
     if (page.fail) return page.fail(error);
-    showBanner("Dispatch refused.", error.message);
+    showBanner("Dispatch refused the request.", error.message);
   }
 }
 

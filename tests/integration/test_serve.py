@@ -66,7 +66,7 @@ async def test_a_wrong_file_exits_2_before_a_port_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "--data: '' names no directory; give one"),
+        (b"", "--data: '' is empty; name a directory"),
         (b"a\xff", "Invalid value for '--data': 'a\\udcff' is not valid UTF-8"),
     ],
 )

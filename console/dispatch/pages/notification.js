@@ -33,8 +33,8 @@ export class Notification {
     };
     this.pager = new CursorPager(refresh);
     this.root = element("div", {}, lead(this.id, "", element("div", { class: "row" },
-      element("button", { type: "button", class: "danger", onclick: end("Cancel", "Deliveries that were not sent end. What was sent stays.") }, "Cancel"),
-      element("button", { type: "button", class: "danger", onclick: end("Recall", "Deliveries that were not sent end, and items are withdrawn from inboxes.") }, "Recall"))),
+      element("button", { type: "button", class: "danger", onclick: end("Cancel", "Cancels deliveries that were not sent yet. Sent ones are not withdrawn.") }, "Cancel"),
+      element("button", { type: "button", class: "danger", onclick: end("Recall", "Cancels deliveries that were not sent yet, and withdraws items from inboxes.") }, "Recall"))),
     this.outcome.root, this.facts,
     element("div", { class: "columns" }, panel("Deliveries", { id: "deliveries" }, this.deliveries.root, this.pager.root), panel("Counts", { id: "counts" }, this.counts.root)));
   }

@@ -34,13 +34,13 @@ export class Providers {
         { key: "Delete", label: "Delete", isLabelHidden: true, action: { label: "Delete", run: (row) => this.remove(row), kind: "danger", about: (row) => row.id } },
       ],
     });
-    this.root = element("div", {}, lead("Providers", "Relays that take e-mail. The lowest priority goes first; weights share among equals."), this.outcome.root,
+    this.root = element("div", {}, lead("Providers", "Relays that accept e-mail. The one with the lowest priority number is used first; weights divide the e-mail among equals."), this.outcome.root,
       panel("Providers of e-mail", { id: "providers" }, this.table.root));
   }
 
   async remove(row) {
     if (row.configured) return say(this.outcome.root, "The configuration has this provider: change dispatch_email, then restart.");
-    if (await askInDialog({ title: `Delete ${row.id}?`, words: "Its e-mail goes over others, or waits for one.", yes: "Delete", isDanger: true }) === null) return;
+    if (await askInDialog({ title: `Delete ${row.id}?`, words: "Its e-mail is sent by other providers, or waits for one.", yes: "Delete", isDanger: true }) === null) return;
     await this.outcome.run(() => ask(path("providers", row.id), { method: "DELETE" }), () => "Deleted.");
     this.refreshAgain();
   }

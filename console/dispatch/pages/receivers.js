@@ -18,7 +18,7 @@ export class Receivers {
         { key: "items", label: "Items", isNumber: true, show: (row) => exact(row.items) },
       ],
     });
-    this.root = element("div", {}, lead("Receivers", "Persons and machines that notifications are for."),
+    this.root = element("div", {}, lead("Receivers", "People and machines that receive notifications."),
       panel("All receivers", { id: "receivers" }, element("form", { class: "row", role: "search", onsubmit: (event) => event.preventDefault() }, element("label", { class: "field wide" }, "Name begins with", this.search)),
         this.table.root, this.pager.root));
   }

@@ -170,7 +170,7 @@ class Gate:
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
             kind = "" if isinstance(error, AuthorizerFailed) else f"{type(error).__name__}: "
-            why = f"{kind}{error}" if error else "it gave up"
+            why = f"{kind}{error}" if error else "its call was cancelled"
             self._fail(question, why, are_keys_missing=isinstance(error, KeysUnavailable))
         else:
             self._reply(done.result())

@@ -103,7 +103,7 @@ def read_admin_token(config: AdminConfig) -> str | None:
     if config.token_file:
         key = "admin.token_file"
         if config.token:
-            raise ConfigInvalid(key, config.token_file, "cannot be set beside admin.token")
+            raise ConfigInvalid(key, config.token_file, "cannot be set together with admin.token")
         try:
             token = Path(config.token_file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:

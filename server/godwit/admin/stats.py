@@ -41,5 +41,5 @@ def _read_windows(text: str) -> list[str]:
     names = [name for name in text.split(",") if name]
     unknown = [name for name in names if name not in WINDOWS]
     if unknown:
-        raise web.HTTPBadRequest(reason=f"windows are {', '.join(WINDOWS)}, or all")
+        raise web.HTTPBadRequest(reason=f"unknown window: expected {', '.join(WINDOWS)}, or all")
     return names

@@ -24,7 +24,7 @@ PATHS = {False: "/health/live", True: "/health/ready"}
 
 
 @click.command()
-@click.option("--admin", metavar="URL", help="Admin port of the node. Default: as the node in the data directory says.")
+@click.option("--admin", metavar="URL", help="Admin port of the node. Default: read from the data directory.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),

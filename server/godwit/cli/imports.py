@@ -55,7 +55,7 @@ def groups() -> None:
 
 @groups.command(name="import")
 @import_options
-@click.option("--group", required=True, metavar="GROUP", help="The group; created where it does not exist.")
+@click.option("--group", required=True, metavar="GROUP", help="The group; created if it does not exist.")
 @click.option(
     "--version", type=click.IntRange(1), help="The version to import into; by default the one after the last."
 )

@@ -109,7 +109,7 @@ def purge(admin: str | None, token_file: Path | None, subject: str) -> None:
     """
     result = call(admin, token_file, "POST", f"/v1/purge?{urlencode({'subject': subject})}")
     gone = "1 message" if result["purged"] == 1 else f"{result['purged']} messages"
-    click.echo(f"gone: {gone} of {printable(result['subject'])}")
+    click.echo(f"deleted: {gone} of {printable(result['subject'])}")
     if not result.get("kept", True):
         click.echo("godwit: the journal disk is failing: a crash of the node may undo the purge", err=True)
         raise click.exceptions.Exit(EXIT_NOT_KEPT)

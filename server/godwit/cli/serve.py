@@ -60,7 +60,9 @@ def serve(
 ) -> None:
     """Start a node."""
     if data == "":  # an unset shell variable: the user expects a journal
-        raise ConfigInvalid("--data", data, "names no directory", hint="give one, or leave --data out to keep nothing")
+        raise ConfigInvalid(
+            "--data", data, "is empty", hint="name a directory, or leave out --data to keep messages in memory"
+        )
     flags = {
         "client.address": client,
         "mqtt.address": mqtt,

@@ -66,16 +66,22 @@ def _check_access(config: Config) -> Iterator[ConfigInvalid]:
 def _check_limits(config: Config) -> Iterator[ConfigInvalid]:
     for lower, upper in _RISING:
         if config.limits[lower] > config.limits[upper]:
-            bound = f"must not be above limits.{upper}, {config.limits[upper]}"
+            bound = f"must not exceed limits.{upper} ({config.limits[upper]})"
             yield _refuse(config, f"limits.{lower}", config.limits[lower], bound)
     if config.client.address == config.admin.address and config.client.address.port:
-        yield _refuse(config, "admin.address", str(config.admin.address), "is the client port's address too")
+        yield _refuse(
+            config,
+            "admin.address",
+            str(config.admin.address),
+            "is also the client port's address",
+            hint="choose another port",
+        )
 
 
 def _check_tls(config: Config) -> Iterator[ConfigInvalid]:
     tls = config.tls
     if len(tls.certificate_files) != len(tls.key_files):
-        bound = f"must be as many as tls.certificate_files, {len(tls.certificate_files)}"
+        bound = f"must have one file for each of tls.certificate_files ({len(tls.certificate_files)})"
         yield _refuse(config, "tls.key_files", tls.key_files, bound)
     for key in ("client.tls_address", "mqtt.tls_address", "admin.tls", "dispatch.tls"):
         if read_value(config, key) and not tls.certificate_files:
@@ -117,16 +123,18 @@ def _check_journal(config: Config) -> Iterator[ConfigInvalid]:
 def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
     mode = config.access.mode
     if mode == "jwt" and not config.issuers:
-        yield _refuse(config, "access.mode", mode, 'needs a table [issuers."ISSUER"] for each who signs tokens')
+        yield _refuse(config, "access.mode", mode, 'needs a table [issuers."ISSUER"] for each issuer of tokens')
     if mode != "jwt" and config.issuers:
         hint = 'set it to "jwt", or remove the issuers'
-        yield _refuse(config, "access.mode", mode, "uses no tokens' issuers, yet some are set", hint=hint)
+        yield _refuse(config, "access.mode", mode, "does not use issuers of tokens, yet some are set", hint=hint)
     for issuer in config.issuers:
         key = f'issuers."{issuer.issuer}"'
         if bool(issuer.keys_file) == bool(issuer.keys_url):
-            yield ConfigInvalid(key, issuer.keys_file, "needs either keys_file or keys_url")
+            yield ConfigInvalid(key, issuer.keys_file, "needs exactly one of keys_file and keys_url")
         if issuer.issuer == DISPATCH_ISSUER or issuer.identity_prefix.startswith(DISPATCH_PREFIX):
-            yield ConfigInvalid(key, issuer.identity_prefix, f"must leave the name {DISPATCH_ISSUER} to dispatch")
+            yield ConfigInvalid(
+                key, issuer.identity_prefix, f"must not use {DISPATCH_ISSUER}: the name is reserved for dispatch"
+            )
         if not issuer.tenant_claim and any(TENANT in pattern for pattern in (*issuer.subscribe, *issuer.publish)):
             yield ConfigInvalid(f"{key}.tenant_claim", "", f"must name the claim that {TENANT} stands for")
         yield from _check_keys_url(f"{key}.keys_url", issuer.keys_url)
@@ -135,22 +143,29 @@ def _check_issuers(config: Config) -> Iterator[ConfigInvalid]:
             problem = "needs a keys_url that begins with https"
             yield ConfigInvalid(f"{key}.keys_authorities_file", issuer.keys_authorities_file, problem)
         if issuer.keys_url and issuer.algorithms[0].startswith("HS"):
-            yield ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are of secrets, which no URL may give away")
+            yield ConfigInvalid(f"{key}.algorithms", issuer.algorithms, "are for secrets, which a URL must not publish")
     prefixes = sorted(issuer.identity_prefix for issuer in config.issuers)
     if any(longer.startswith(shorter) for shorter, longer in pairwise(prefixes)):
-        hint = "else one names another's holders"
-        yield ConfigInvalid("issuers", prefixes, "need an identity_prefix each that no other begins with", hint=hint)
+        hint = "otherwise one issuer could name identities of another"
+        yield ConfigInvalid(
+            "issuers", prefixes, "need an identity_prefix each, of which none is the beginning of another", hint=hint
+        )
 
 
 def _check_dispatch(config: Config) -> Iterator[ConfigInvalid]:
     dispatch = config.dispatch
     if dispatch.token_keys_file and dispatch.token_keys_url:
-        yield _refuse(config, "dispatch.token_keys_url", dispatch.token_keys_url, "goes with no token_keys_file")
+        yield _refuse(
+            config,
+            "dispatch.token_keys_url",
+            dispatch.token_keys_url,
+            "must be empty if dispatch.token_keys_file is set",
+        )
     yield from _check_keys_url("dispatch.token_keys_url", dispatch.token_keys_url)
     email = config.dispatch_email
     for name in ("relay", "bounce_domain"):
         if email.bounce_address and not getattr(email, name):
-            bound = f"needs dispatch_email.{name}: without it no report can name an e-mail"
+            bound = f"needs dispatch_email.{name}: without it, bounces cannot be matched to e-mails"
             yield _refuse(config, "dispatch_email.bounce_address", email.bounce_address, bound)
 
 

@@ -38,9 +38,9 @@ def check_targets(texts: tuple[str, ...]) -> None:
             ip_network(host, strict=False)
             is_port = not port or 0 < int(port) < 65_536
         except ValueError as error:
-            raise ValueError(f"holds {text!r}, expected a network such as 10.0.0.0/8") from error
+            raise ValueError(f"contains {text!r}: expected a network such as 10.0.0.0/8") from error
         if not is_port:
-            raise ValueError(f"holds {text!r}, whose port is not 1 to 65535")
+            raise ValueError(f"contains {text!r}: expected a port from 1 to 65535")
 
 
 def check_public_url(text: str) -> None:

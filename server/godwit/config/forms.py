@@ -45,7 +45,7 @@ def check_hosts(hosts: tuple[str, ...]) -> None:
     for host in hosts:
         if not _HOST.fullmatch(host):
             raise ValueError(
-                f"holds {host!r}: expected a name such as broker.example, in small letters and without a port"
+                f"contains {host!r}: expected a name such as broker.example, in small letters and without a port"
             )
 
 
@@ -86,9 +86,11 @@ def _check_braces(templates: tuple[str, ...], known: tuple[str, ...]) -> None:
         segments = template.split("/")
         if any("{" in segment and segment not in known for segment in segments):
             expected = (
-                f"expected {' or '.join(known)} as a whole segment" if known else "clients without a token have no name"
+                f"expected {' or '.join(known)} as a whole segment"
+                if known
+                else "clients without a token have neither identity nor tenant"
             )
-            raise ValueError(f"holds {template!r}: {expected}")
+            raise ValueError(f"contains {template!r}: {expected}")
         check_pattern("/".join("name" if segment in known else segment for segment in segments))
 
 
@@ -98,7 +100,7 @@ def check_authorities(authorities: tuple[str, ...]) -> None:
         name for name in authorities if name not in ("certificate", "authorizer", "basic") and name[:4] != "jwt:"
     ]
     if unknown:
-        raise ValueError(f"holds {unknown}: expected certificate, authorizer, basic or jwt:ISSUER")
+        raise ValueError(f"contains {unknown}: expected certificate, authorizer, basic or jwt:ISSUER")
     if len(authorities) == 1 or len(set(authorities)) != len(authorities):
         raise ValueError("must name at least two authorities, each once")
 
@@ -107,7 +109,7 @@ def check_algorithms(algorithms: tuple[str, ...]) -> None:
     """Algorithms of one kind of key: secrets and public keys must not be mixed; raises ValueError."""
     unknown = [name for name in algorithms if name not in TOKEN_ALGORITHMS]
     if unknown or not algorithms:
-        raise ValueError(f"holds {unknown}: expected some of {', '.join(TOKEN_ALGORITHMS)}")
+        raise ValueError(f"contains {unknown}: expected some of {', '.join(TOKEN_ALGORITHMS)}")
     if len({name.startswith("HS") for name in algorithms}) > 1:
         raise ValueError(
             "mixes algorithms of secrets (HS…) and of public keys: a public key must never serve as a secret"

@@ -36,7 +36,7 @@ def check_suites(names: tuple[str, ...]) -> None:
     """Known suites; raises ValueError."""
     unknown = [name for name in names if name not in SUITES]
     if unknown:
-        raise ValueError(f"holds {unknown}: expected some of {', '.join(SUITES)}")
+        raise ValueError(f"contains {unknown}: expected some of {', '.join(SUITES)}")
 
 
 @dataclass(frozen=True, slots=True)

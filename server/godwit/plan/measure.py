@@ -299,7 +299,9 @@ def _least(steps: Steps, load: str = "fan") -> float:
         step for step in parts if step["delivered"] <= NEARLY * step["reads"]
     ]
     if not nearly:
-        raise BenchFailed("the machine is too busy to measure: no message left alone; try again when it is quiet")
+        raise BenchFailed(
+            "the machine is too busy to measure: no message was sent on its own; try again when the machine is idle"
+        )
     return min(float(step["cpu_seconds"] * 1e6 / max(1, min(step["delivered"], step["reads"]))) for step in nearly)
 
 

@@ -73,22 +73,22 @@ def show_plan(described: dict[str, Any], console: Console | None = None) -> None
 def _answer(described: dict[str, Any]) -> Panel:
     binding = next(limit for limit in described["limits"] if limit["name"] == described["binding"])
     most = described["most"]
-    told_share = "more than there is" if binding["share"] is None else f"{binding['share']:.0%} of it"
+    share = "more than is available" if binding["share"] is None else f"{binding['share']:.0%} of it"
     lines = [
         f"[bold]{'It fits.' if described['fits'] else 'It does not fit.'}[/] "
-        f"What binds is [bold]{binding['name']}[/]: {told_share}.",
+        f"The bottleneck is [bold]{binding['name']}[/]: {share}.",
         f"At most [bold]{most['connections']:,}[/] connections, or [bold]{most['messages_per_second']:,.0f}[/] messages "
-        "a second, all else staying as it is.",
+        "a second, with everything else unchanged.",
     ]
     if not described["fits"]:
-        lines.append(f"What helps: {binding['advice']}.")
+        lines.append(f"Possible remedy: {binding['advice']}.")
     settings = described["prediction"]["settings"]
     lines += [f"Set limits.{name} = {value}." for name, value in settings.items()]
     return Panel("\n".join(lines), border_style="green" if described["fits"] else "red", title="godwit plan")
 
 
 def _limits(described: dict[str, Any]) -> Table:
-    table = Table("limit", "needed", "there is", "", "share", box=None, header_style="dim")
+    table = Table("limit", "needed", "available", "", "share", box=None, header_style="dim")
     for limit in described["limits"]:
         share = limit["share"] if limit["share"] is not None else 9.99
         full = min(BAR, round(share * BAR))
@@ -107,7 +107,9 @@ def _limits(described: dict[str, Any]) -> Table:
 
 def _facts(described: dict[str, Any]) -> Table:
     found, budget = described["prediction"], described["budget"]
-    storm = f"{_number(found['storm_seconds'])} s on {budget['cores']} cores, the clients' own waiting aside"
+    storm = (
+        f"{_number(found['storm_seconds'])} s on {budget['cores']} cores, without the time that clients wait on purpose"
+    )
     delay = "never: it falls behind" if found["delay_ms"] is None else f"{_number(found['delay_ms'])} ms"
     rows = {
         "deliveries a second": f"{_number(found['deliveries_per_second'])}, {_number(found['frames_a_send'])} a send",
@@ -115,7 +117,7 @@ def _facts(described: dict[str, Any]) -> Table:
         "cores busy with it": _number(found["cores"]),
         "memory": f"{_number(found['node_mb'])} MB of the node, {_number(found['kernel_mb'])} MB of the kernel",
         "network": f"{_number(found['network_mbit'])} Mbit/s",
-        "everybody reconnects and catches up": storm,
+        "all clients reconnect and catch up": storm,
         "node.shards": str(found["shards"]),
     }
     table = Table("this workload", "", box=None, header_style="dim")
@@ -128,13 +130,13 @@ def _machine(described: dict[str, Any]) -> Table:
     machine = described["machine"]
     table = Table("this machine", "", box=None, header_style="dim")
     for size, count in described["sends_per_second_a_core"].items():
-        table.add_row(f"sends a second a core, {int(size):,} bytes", f"{count:,}")
-    table.add_row("connects with a subscription, a second a core", f"{1e6 / machine['connect_us']:,.0f}")
+        table.add_row(f"sends per second and core, {int(size):,} bytes", f"{count:,}")
+    table.add_row("connects with a subscription, per second and core", f"{1e6 / machine['connect_us']:,.0f}")
     if machine["tls_connect_us"] is None:
-        table.add_row("TLS", "not measured: what is predicted leaves it out")
+        table.add_row("TLS", "not measured, and not part of the prediction")
     else:
         handshakes = 1e6 / (machine["connect_us"] + machine["tls_connect_us"])
-        table.add_row("the same by TLS, a second a core", f"{handshakes:,.0f}")
+        table.add_row("the same with TLS, per second and core", f"{handshakes:,.0f}")
         a_send = machine["tls_send_us"] + machine["tls_byte_us"] * (144 + FRAME_OVERHEAD_BYTES)
         table.add_row("what TLS adds to a send of 144 bytes", f"{a_send:.2f} µs")
         table.add_row("memory of a connection's keys", f"{machine['tls_kb']:.2f} kB")
@@ -147,12 +149,12 @@ def _machine(described: dict[str, Any]) -> Table:
 
 
 def _check(compared: list[dict[str, Any]]) -> Table:
-    table = Table("played", "predicted", "measured", "ratio", box=None, header_style="dim")
+    table = Table("measured workload", "predicted", "measured", "ratio", box=None, header_style="dim")
     for one in compared:
         colour = "green" if one["is_near"] else "red"
         ratio = "" if one["ratio"] is None else f"[{colour}]{one['ratio']:.2f}[/]"
         table.add_row(f"{one['name']}, {one['unit']}", _number(one["predicted"]), _number(one["measured"]), ratio)
-    table.caption = f"near is within {NEAR:.0%}"
+    table.caption = f"green: measured and predicted differ by at most {NEAR:.0%}"
     return table
 
 

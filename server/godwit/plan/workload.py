@@ -78,11 +78,11 @@ def read_workload(
     for name in document:
         if name not in TABLES:
             source = key_lines.tell(name) if key_lines else ""
-            hint = "known: workload, machine"
+            hint = "expected workload or machine"
             raise ConfigInvalid(name, document[name], "is not a table of a workload", hint=hint, source=source)
     workload = _read(Workload, document.get("workload", {}), flags, key_lines)
     if workload.receivers > workload.connections:
-        raise ConfigInvalid("fan_out", workload.fan_out, f"is more than the {workload.connections} connections")
+        raise ConfigInvalid("fan_out", workload.fan_out, f"must not exceed the connections ({workload.connections})")
     return workload, _read(Budget, document.get("machine", {}), flags, key_lines)
 
 

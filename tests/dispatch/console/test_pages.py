@@ -140,7 +140,7 @@ async def test_providers_show_their_state_and_never_their_secrets(page: Page, ru
 async def test_a_wrong_key_and_a_refusal_are_said(page: Page, runtime_folder: Path) -> None:
     async with asyncio.timeout(DEADLINE_S), running(runtime_folder) as both:
         await page.goto(f"{both.url}/console/")
-        await expect(page.get_by_text("This console asks for an API key.")).to_be_visible()
+        await expect(page.get_by_text("An API key is required.")).to_be_visible()
         await page.get_by_role("button", name="API key").click()
         await page.get_by_label("Key", exact=True).fill("gw_wrong")
         await page.keyboard.press("Enter")

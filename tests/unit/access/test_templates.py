@@ -27,5 +27,5 @@ def test_unknown_braces_are_refused_where_they_are_configured() -> None:
         (check_templates, "/u/{tenant}/**"),
         (check_anonymous_patterns, "/u/{identity}/**"),
     ]:
-        with pytest.raises(ValueError, match="whole segment|no name"):
+        with pytest.raises(ValueError, match="whole segment|neither identity"):
             check((template,))

@@ -69,7 +69,7 @@ async def test_an_end_that_cannot_be_meant_is_refused(node: testing.RunningNode,
 
 async def test_purge_says_how_much_and_refuses_what_is_not_there(node: testing.RunningNode) -> None:
     node.node.engine.publish_many([Draft("/a", b"1")])
-    assert await run(purge, "--admin", node.admin_url, "/a") == "gone: 1 message of /a\n"
+    assert await run(purge, "--admin", node.admin_url, "/a") == "deleted: 1 message of /a\n"
     for subject, why in (("/a", "the subject does not exist"), ("a", "subject")):
         with pytest.raises(NodeFailed, match=why):
             await run(purge, "--admin", node.admin_url, subject)
@@ -81,7 +81,7 @@ async def test_a_purge_that_a_crash_may_undo_is_exit_code_3(
     node.node.engine.publish_many([Draft("/a", b"1")])
     monkeypatch.setattr(FakeEngine, "is_disk_sound", False)
     ran = await asyncio.to_thread(CliRunner().invoke, purge, ("--admin", node.admin_url, "/a"))
-    assert (ran.exit_code, ran.stdout) == (3, "gone: 1 message of /a\n")
+    assert (ran.exit_code, ran.stdout) == (3, "deleted: 1 message of /a\n")
     assert "a crash of the node may undo the purge" in ran.stderr
 
 

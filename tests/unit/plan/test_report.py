@@ -22,15 +22,15 @@ def show(workload: Workload, budget: Budget, compared: list[Compared] | None = N
 
 def test_the_answer_comes_first_and_names_what_binds() -> None:
     text = show(Workload(connections=50_000), Budget())
-    assert "It fits. What binds is cpu" in text
+    assert "It fits. The bottleneck is cpu" in text
     assert text.index("It fits") < text.index("limit") < text.index("this workload") < text.index("this machine")
-    assert "leaves it out" in text
+    assert "not part of the prediction" in text
 
 
 def test_what_does_not_fit_says_what_helps_and_what_to_set() -> None:
     text = show(Workload(connections=3_000_000, messages_per_second=0.0), Budget(memory_mb=4_000))
-    assert "It does not fit. What binds is memory" in text
-    assert "What helps: more memory" in text
+    assert "It does not fit. The bottleneck is memory" in text
+    assert "Possible remedy: more memory" in text
     assert "Set limits.connections_max = 3000000." in text
 
 
@@ -39,7 +39,7 @@ def test_what_tls_takes_is_told_where_it_was_measured() -> None:
     out = io.StringIO()
     show_plan(describe_plan(Workload(), Budget(), known), Console(file=out, width=120, no_color=True))
     text = out.getvalue()
-    assert "10,000" in text and "0.32 µs" in text and "4.00 kB" in text and "leaves it out" not in text
+    assert "10,000" in text and "0.32 µs" in text and "4.00 kB" in text and "not part of the prediction" not in text
 
 
 def test_what_is_endless_is_null() -> None:

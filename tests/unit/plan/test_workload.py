@@ -32,7 +32,7 @@ def test_flags_stand_above_the_file() -> None:
         ({"workload": {"messages_per_second": "many"}}, "must be a number"),
         ({"workload": {"tls": 1}}, "true or false"),
         ({"workload": 3}, "must be a table"),
-        ({"workload": {"connections": 10, "fan_out": 11}}, "more than the 10 connections"),
+        ({"workload": {"connections": 10, "fan_out": 11}}, "must not exceed the connections"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(document: dict[str, Any], said: str) -> None:

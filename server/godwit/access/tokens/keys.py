@@ -92,7 +92,7 @@ def read_key_set(content: bytes) -> KeyRing:
     try:
         parsed = json.loads(content)
     except RecursionError as error:
-        raise ValueError("nests too deep") from error
+        raise ValueError("is nested too deeply") from error
     if isinstance(parsed, dict) and parsed and all(_is_pem(text) for text in parsed.values()):
         return _make_ring(
             replace(key, key_id=name) for name, text in parsed.items() for key in _read_pem(text.encode())
@@ -110,7 +110,7 @@ def _is_pem(text: object) -> bool:
 def _make_ring(keys: Iterable[Key]) -> KeyRing:
     ring = KeyRing(tuple(keys))
     if not ring.keys:
-        raise ValueError("holds no key that can be used")
+        raise ValueError("contains no key that can be used")
     return ring
 
 
@@ -139,7 +139,7 @@ def _read_pem(content: bytes) -> list[Key]:
             elif block.startswith((b"PUBLIC KEY", b"RSA PUBLIC KEY")):
                 keys.append(_bind(load_pem_public_key(whole)))
             elif b"PRIVATE KEY" in block[:40]:
-                raise ValueError("holds a private key: expected the public key alone")
+                raise ValueError("contains a private key: expected only the public key")
         except (ValueError, UnsupportedAlgorithm) as error:
             odd = odd or error
     if odd is not None and not keys:
@@ -165,5 +165,5 @@ def _bind(material: Any) -> Key:
 def _make_secret(secret: bytes) -> Key:
     fit = frozenset(name for name, length in SECRET_BYTES.items() if len(secret) >= length)
     if not fit:
-        raise ValueError("holds a secret of less than 32 bytes")
+        raise ValueError("contains a secret of less than 32 bytes")
     return Key(fit, secret)

@@ -50,7 +50,7 @@ def make_draft(
     if is_test and isinstance(body.to.receiver, NewReceiver):
         check_receiver_name(body.to.receiver.id)
     if not to.is_single and email is not None and email.cc:
-        detail = "copies go with one receiver or one address: each e-mail of the notification would send them again"
+        detail = "copies need exactly one receiver or address: each e-mail of the notification would send them again"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/override/email/cc")
     due_ms, last_ms, local = _read_time(body.send_at, limits, now_ms)
     begin_ms = last_ms or now_ms
@@ -116,7 +116,7 @@ class _Recipients(NamedTuple):
 def _read_recipients(to: Recipients, limits: DispatchLimits) -> _Recipients:
     given = [one for one in (to.receiver, to.receivers, to.group, to.address) if one is not None]
     if len(given) != 1 or (to.except_ and to.group is None):
-        detail = "expected exactly one of receiver, receivers, group and address; except goes with a group"
+        detail = "expected exactly one of receiver, receivers, group and address; except needs a group"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/to")
     if to.address is not None:
         address = (to.address.channel, to.address.value)
@@ -155,7 +155,7 @@ def _read_time(send_at: str | LocalTime | None, limits: DispatchLimits, now_ms: 
         due_ms = last_ms = int(time.timestamp() * 1_000)
         local = ""
     if last_ms > now_ms + limits.send_at_ms_max:
-        raise _refuse_time(f"is further ahead than {limits.send_at_ms_max // 86_400_000} days")
+        raise _refuse_time(f"is more than {limits.send_at_ms_max // 86_400_000} days in the future")
     if local:
         if last_ms < now_ms:
             raise RequestRefused(DispatchCode.SEND_TIME_PAST, pointer="/send_at")

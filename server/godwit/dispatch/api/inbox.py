@@ -74,7 +74,7 @@ class InboxApi:
         owner = read_owner(request, self._signing)
         limit = min(read_number(request, "limit", 50), self._limits.inbox_page_items_max) or 1
         if "before" in request.query and ("after" in request.query or "wait" in request.query):
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, "before goes with neither after nor wait")
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "before cannot be combined with after or wait")
         if "before" in request.query:
             _, before = self._read_position(request, "before")
             shown = read_filter(request)
@@ -83,7 +83,7 @@ class InboxApi:
             )
             return self._show(found, owner)
         if given := [field for field in ("state", "category") if field in request.query]:
-            detail = f"{given[0]} goes with before: changes after a position are those of all items"
+            detail = f"{given[0]} needs before: without it, the answer has the changes of all items"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
         wait_ms = min(read_number(request, "wait") * 1_000, self._limits.inbox_wait_ms_max)
         position = self._read_position(request, "after") if "after" in request.query else (0, 0)

@@ -181,5 +181,5 @@ def _read_cursor(text: str) -> DeliveryKey:
     parts = text.split(".")
     numbers = [part for number, part in enumerate(parts) if number != 2]
     if len(parts) != 4 or not all(map(is_number, numbers)):
-        raise RequestRefused(DispatchCode.REQUEST_INVALID, "after must be what the last answer named as after")
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, "after must be the value of after in the previous answer")
     return DeliveryKey(int(parts[0]), int(parts[1]), parts[2], int(parts[3]))

@@ -152,7 +152,7 @@ class ReceiverApi:
             return ""
         is_one = (form.preset is None) != (form.body is None)
         if body.channel != "webhook" or not is_one or (form.fields and form.preset is None):
-            detail = "expected exactly one of preset and body, for a webhook; fields go with a preset"
+            detail = "expected exactly one of preset and body, for a webhook; fields needs a preset"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer="/format")
         if form.body is not None:
             try:

@@ -129,7 +129,7 @@ async def fill_content(store: SqliteStore, renderer: Renderer, tenant: str, cont
     """The content of a notification's template; nothing for content without one. Raises RequestRefused."""
     if content.template is None:
         if content.version is not None:
-            raise RequestRefused(DispatchCode.REQUEST_INVALID, "version goes with template", pointer="/content/version")
+            raise RequestRefused(DispatchCode.REQUEST_INVALID, "version needs template", pointer="/content/version")
         return Filled()
     if any(one is not None for one in (content.title, content.body, content.url, content.icon)):
         detail = "a template gives title, body, url and icon: expected only template, version, data and actions"

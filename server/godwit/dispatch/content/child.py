@@ -90,7 +90,7 @@ def analyze(template: BoundTemplate) -> dict[str, Any]:
     """
     found = template.analyze()
     if unknown := sorted(set(found.filters) - set(template.env.filters)):
-        return {"error": f"there is no filter {unknown[0]!r}"}
+        return {"error": f"the filter {unknown[0]!r} does not exist"}
     optional = {at for node in template.nodes for at in list_defaulted(node)}
     needed = [
         name

@@ -81,7 +81,7 @@ async def compile_mjml(renderer: Renderer, locales: Mapping[str, Parts]) -> dict
             continue
         pointer = f"/locales/{locale}/email/mjml"
         if parts.email.html is not None:
-            detail = "mjml makes the html: expected one of the two"
+            detail = "expected either mjml or html: mjml is converted to html"
             raise RequestRefused(DispatchCode.TEMPLATE_INVALID, detail, pointer=pointer)
         try:
             html = await renderer.compile_mjml(parts.email.mjml)

@@ -31,7 +31,7 @@ class DispatchMetrics:
     def show(self, values: Mapping[str, tuple[str, float]]) -> str:
         """The whole text; `values` has more metrics: name → help and value."""
         lines = [
-            "# HELP godwit_dispatch_deliveries_total Deliveries that came to a state.",
+            "# HELP godwit_dispatch_deliveries_total Deliveries that reached a state.",
             "# TYPE godwit_dispatch_deliveries_total counter",
         ]
         for (tenant, channel, state), count in sorted(self._counts.items()):

@@ -269,7 +269,7 @@ class ExpectedHistory:
             for epoch, run in runs.items():
                 empty, may_be = run.identities.count(0), uncertain.get(subject, 0)
                 if empty > may_be:
-                    sentence = f"{empty} positions of epoch {epoch} hold nothing that anybody was given; {may_be} publishes are uncertain"
+                    sentence = f"no client received a message for {empty} positions of epoch {epoch}; only {may_be} publishes are uncertain"
                     yield subject, Violation(Guarantee.NO_LOSS, sentence)
                 for violation in self._disorder(epoch, run):
                     yield subject, violation

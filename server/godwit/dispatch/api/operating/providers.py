@@ -136,7 +136,7 @@ def _check(body: ProviderBody) -> None:
             detail = f"{domain!r:.100} is not a domain"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer=f"/domains/{number}")
     if body.password and not body.user:
-        raise RequestRefused(DispatchCode.REQUEST_INVALID, "a password goes with a user", pointer="/password")
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, "a password needs a user", pointer="/password")
 
 
 def _show_state(found: ProviderState | None) -> dict[str, Any]:

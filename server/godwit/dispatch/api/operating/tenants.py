@@ -78,7 +78,7 @@ class TenantApi:
         """Delete a tenant with its keys, receivers, notifications and everything else; sends that have begun continue."""
         caller, name = await self._keys.read_request(request, "operator"), read_name(request, "tenant", self._limits)
         if name == caller.tenant:
-            detail = "this key is the tenant's own: delete it with a key of another tenant"
+            detail = "this key belongs to the tenant: delete the tenant with a key of another tenant"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
         begun = await self._store.writer.run(lambda connection: leaving.begin(connection, name))
         if begun is None:

@@ -103,7 +103,7 @@ class EmailSender:
         rest_ms = self._providers.rest_ms(tenant, sender)
         if self._providers.is_refused(tenant, sender):
             return self._put_off(shipment, "every provider refuses the login", rest_ms, Result.ACCOUNT)
-        return self._put_off(shipment, "every provider rests", rest_ms)
+        return self._put_off(shipment, "every provider is paused after errors or its rate limit", rest_ms)
 
     def _put_off(self, shipment: Shipment, detail: str, after_ms: int, result: Result = Result.THROTTLED) -> Outcome:
         """Defers without counting an attempt; the receiver's host did not ask for the delay."""

@@ -60,7 +60,9 @@ def take_receiver(connection: sqlite3.Connection, tenant: str, change: int = 1) 
     """Count one receiver more, or fewer; raises RequestRefused beyond the quota."""
     found = read_tenant(connection, tenant, 0)
     if found is not None and change > 0 and 0 < found[0].receivers < found[1].receivers + change:
-        raise RequestRefused(DispatchCode.QUOTA_EXCEEDED, f"the tenant may have {found[0].receivers:,} receivers")
+        raise RequestRefused(
+            DispatchCode.QUOTA_EXCEEDED, f"the tenant may have at most {found[0].receivers:,} receivers"
+        )
     connection.execute("UPDATE tenant SET receivers = receivers + ? WHERE name = ?", (change, tenant))
 
 
@@ -73,9 +75,9 @@ def find_exceeded(connection: sqlite3.Connection, tenant: str, size: int, now_ms
 def judge_size(quotas: Quotas, usage: Usage, size: int) -> str:
     """The quota that `size` more bytes would exceed; empty if there is none."""
     if 0 < quotas.stored_bytes < usage.stored_bytes + size:
-        return f"the tenant may store {quotas.stored_bytes:,} bytes"
+        return f"the tenant may store at most {quotas.stored_bytes:,} bytes"
     if 0 < quotas.deliveries_per_day <= usage.deliveries_today:
-        return f"the tenant may make {quotas.deliveries_per_day:,} deliveries a day"
+        return f"the tenant may make at most {quotas.deliveries_per_day:,} deliveries a day"
     return ""
 
 
