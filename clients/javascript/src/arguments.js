@@ -24,7 +24,7 @@ const CONTROL = /\p{Control}/u;
 export const NEVER_MS = 2 ** 31; // a longer time never ends: timers of JavaScript would fire at once
 
 /**
- * The options of a client, each of which is checked where it is used; a misspelt name would change nothing, in silence.
+ * The options of a client, each of which is checked where it is used; a misspelt name would silently change nothing.
  * @template {object} Options
  * @param {Options} options
  */

@@ -55,7 +55,7 @@ export class Background {
     if (this.#pauseHiddenMs === null || this.#pauseHiddenMs >= NEVER_MS) return;
     clearTimeout(this.#timer);
     this.#timer = after(this.#pauseHiddenMs, () => {
-      if (this.#client.isPaused) return; // by its user, who will resume it
+      if (this.#client.isPaused) return; // the program paused it and will resume it
       this.#hasPaused = true;
       this.#client.pause();
     });

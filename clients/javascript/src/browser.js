@@ -17,7 +17,7 @@ export * from "./index.js";
 /** A client over the browser's WebSocket. */
 export class Client extends AnyClient {
   /**
-   * @param {import("./session/servers.js").Servers} servers an address, or several, each alone or with its weight
+   * @param {import("./session/servers.js").Servers} servers an address, or a list of addresses or [address, weight] pairs
    * @param {import("./client.js").ClientOptions} [options]
    */
   constructor(servers, options = {}) {

@@ -1,4 +1,4 @@
-// The client: start reading here. It builds the parts, keeps them connected, and gives them plain names.
+// The client: start reading here. It creates the parts and passes calls and events between them.
 //
 // The session (pure) implements the protocol, the connection owns the link, and the platform has what differs between browsers
 // and Node. This file only joins them.
@@ -97,7 +97,7 @@ export class Client {
   #running;
 
   /**
-   * @param {Servers} servers an address, or several, each alone or with its weight
+   * @param {Servers} servers an address, or a list of addresses or [address, weight] pairs
    * @param {ClientOptions} options
    * @param {Platform} platform
    */

@@ -110,7 +110,7 @@ export class Connection {
     let token = null;
     let isLeft = false;
     try {
-      // A token takes as long as a person takes to log in; who leaves does not wait for it.
+      // The token may wait for a person to log in; closing the client does not wait for it.
       const left = new Promise((resolve) => (this.#stopWaiting = () => resolve(null))).then(() => ((isLeft = true), null));
       await this.#tokenPause(left);
       if (!isLeft) token = await Promise.race([this.#askToken(), left]);

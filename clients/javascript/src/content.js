@@ -1,4 +1,4 @@
-// Content as it travels: what a publisher's value becomes, and how a subscriber reads it.
+// Content: how a publisher's value is encoded, and how a subscriber reads it.
 //
 // Three bodies read alike, `json()`, `text()` and `bytes()`: of bytes (binary encoding), of text, and of a value that the JSON
 // encoding has parsed already. Reading is lazy; the text and bytes of JSON content are exactly the publisher's.

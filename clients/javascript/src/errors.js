@@ -1,7 +1,7 @@
-// Everything that the client raises on purpose, one tree, one word each; codes are those of protocol/codes.toml.
+// The errors of the client, as one tree of classes; their codes are those of protocol/codes.toml.
 //
 //     GodwitError
-//     ├── SubjectInvalid      a name or pattern that the contract does not allow
+//     ├── SubjectInvalid      a name that is not a valid subject or pattern
 //     ├── PositionInvalid     a text that is not a position
 //     ├── PositionFileHeld    a file of saved positions that another process uses
 //     ├── PositionFileInvalid a file of saved positions that cannot be read

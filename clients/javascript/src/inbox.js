@@ -31,7 +31,7 @@ const WAIT_MS_MAX = 30_000;
  * @typedef {object} InboxOptions
  * @property {string} url of dispatch, such as "https://dispatch.example.com"
  * @property {string | (() => string | Promise<string>)} token of the receiver, or a function that gives one
- * @property {string} [subject] of the inbox on the node, "/$inbox/TENANT/RECEIVER"; dispatch says it where it is left out
+ * @property {string} [subject] of the inbox on the node, "/$inbox/TENANT/RECEIVER"; default: dispatch names it
  * @property {InboxFilter} [filter] the list that `items` shows: "active" (the default), "unread" or "archived"
  * @property {(inbox: Inbox) => void} [onChange] called after items or counts changed
  * @property {(error: unknown, isRetried: boolean) => void} [onError] called when dispatch or the node failed, and whether a request that failed is sent again
@@ -114,7 +114,7 @@ export class Inbox {
   }
 
   /**
-   * Shows another list, and loads its newest items where none were loaded.
+   * Shows another list, and loads its newest items if none were loaded.
    * @param {InboxFilter} filter
    */
   async show(filter) {
@@ -133,7 +133,7 @@ export class Inbox {
   }
 
   /**
-   * Marks items, or all that are known where none are named.
+   * Marks the named items, or all known ones if none are named.
    * @param {Mark} mark
    * @param {readonly InboxItem[]} [items]
    */
@@ -215,7 +215,7 @@ export class Inbox {
     ];
   }
 
-  /** @param {() => Verdict} take what the state says of something that came over the node */
+  /** @param {() => Verdict} take the state's verdict on an event from the node */
   #follow(take) {
     if (this.#isClosed) return;
     let verdict;
@@ -247,7 +247,7 @@ export class Inbox {
         await this.#fetchMissing();
         this.#refusal = null;
         if (!this.#isBehind || this.#hasMoved(before)) failures = 0;
-        else await this.#pause(failures++); // the answer said that more is missing, and brought nothing
+        else await this.#pause(failures++); // the answer reports that more is missing, but has no changes
       } catch (error) {
         if (this.#isClosed) break;
         this.#tell(error);

@@ -113,7 +113,7 @@ async function ended(reading, what, tell, log) {
     await reading;
   } catch (error) {
     if (what.isClosed) {
-      // What it awaited ended with its own client: not a failure. The error of another client ends this subscription.
+      // The function awaited something that ended with this client: not a failure. The error of another client ends this subscription.
       if (!(error instanceof ClientClosed)) log.warn("godwit: a listener failed after close()", error);
       return;
     }

@@ -74,7 +74,7 @@ class EpochRead {
   }
 
   /**
-   * A position of this epoch whose sequence is exact as a double; null: read it by the expression.
+   * A position of this epoch whose sequence is exact as a double; null: read it with the expression.
    * @param {string} text
    */
   next(text) {

@@ -21,7 +21,7 @@ export { nodeSocket } from "./transport/node_socket.js";
 /** A client over Node's own sockets. */
 export class Client extends AnyClient {
   /**
-   * @param {import("./session/servers.js").Servers} servers an address, or several, each alone or with its weight
+   * @param {import("./session/servers.js").Servers} servers an address, or a list of addresses or [address, weight] pairs
    * @param {import("./client.js").ClientOptions} [options]
    */
   constructor(servers, options = {}) {

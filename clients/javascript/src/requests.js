@@ -1,7 +1,7 @@
-// Requests: a publish that names a subject of this client's own for the reply.
+// Requests: a publish that names a subject of this client for the reply.
 //
-// All replies of one client come by one wildcard subscription. It asks for the last kept message of each of its subjects, so
-// that a reply is not lost when the connection goes before the subscription has been marked for the first time.
+// All replies to one client arrive through one wildcard subscription. It requests the last kept message of each of its subjects, so
+// that a reply is not lost if the connection breaks before the subscription has received its first resume token.
 
 import { NEVER_MS } from "./arguments.js";
 import { ClientClosed, ReplyTimeout } from "./errors.js";

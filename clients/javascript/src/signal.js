@@ -3,7 +3,7 @@
 import { NEVER_MS } from "./arguments.js";
 
 /** @type {typeof Symbol.asyncDispose} `await using` calls the method of this name */
-export const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // older browsers have none
+export const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose"); // older browsers lack it
 
 /**
  * A timer for any number of milliseconds. JavaScript's timers fire at once above 2^31 ms; this one never fires then.
@@ -15,7 +15,7 @@ export function after(ms, call) {
   return ms < NEVER_MS ? setTimeout(call, ms) : undefined;
 }
 
-/** Wakes all who wait. */
+/** Wakes all waiters. */
 export class Signal {
   /** @type {Promise<void> | null} */
   #notified = null;

@@ -1,4 +1,4 @@
-// Subjects and patterns: which are legal, and which pattern holds which subject.
+// Subjects and patterns: which are valid, and which pattern matches which subject.
 //
 // A subject is one or more segments, each after a slash, which may be empty as levels of MQTT's topics may; `*` (any one segment)
 // and `**` (any rest, also none) are wildcards when they are a whole segment, `**` only last. `/$…` is the server's own: no leading wildcard matches it.

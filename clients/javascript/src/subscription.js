@@ -1,4 +1,4 @@
-// A subscription as its user holds it: an asynchronous iterable.
+// A subscription, as the program uses it: an asynchronous iterable.
 
 import { asyncDispose, Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";
@@ -14,7 +14,7 @@ import { newDone } from "./listening.js";
 
 /**
  * Iterate it for messages, or `items()` for messages, gaps, drops and statuses in order. One reader at a time. An item counts as
- * handled when the reader asks for the next one; `resumePoint` follows it. The subscription stays open when a loop ends.
+ * handled when the reader requests the next one; `resumePoint` follows it. The subscription stays open when a loop ends.
  */
 export class Subscription {
   /**

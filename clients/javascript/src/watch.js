@@ -1,4 +1,4 @@
-// A watch as its user holds it: the interest there is, then its changes.
+// A watch, as the program uses it: the current interest, then its changes.
 
 import { asyncDispose, Signal } from "./signal.js";
 import { ClientClosed } from "./errors.js";

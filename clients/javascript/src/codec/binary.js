@@ -130,7 +130,7 @@ function readConnected(reader) {
  */
 function readSubscribed(reader) {
   const [id, flags, outcome] = [reader.varint(), reader.byte(), reader.byte()];
-  reader.string(); // the selector: the id says it
+  reader.string(); // the selector: the id identifies it
   const position = flags & 0x01 ? reader.position() : null;
   const count = flags & 0x02 ? reader.varint() : null;
   return replyOf(id, "subscribed", { position, outcome: OUTCOMES[outcome] ?? null, count });

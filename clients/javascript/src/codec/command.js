@@ -16,7 +16,7 @@ import { NO_FIELDS, sizeOfFields } from "../model.js";
  * @property {string | null} token
  * @property {string} client
  * @property {number} [frameBytesMax]
- * @property {string} [publisher] of this client object alone
+ * @property {string} [publisher] id of this client object
  * @property {number} [number] the first that this publisher has not used
  */
 
@@ -46,7 +46,7 @@ import { NO_FIELDS, sizeOfFields } from "../model.js";
  * @property {string | null} [key]
  * @property {string | null} [replyTo]
  * @property {boolean | null} [retain] null: the server's default
- * @property {boolean | null} [merge] null: as the subject's pattern says
+ * @property {boolean | null} [merge] null: use the setting of the subject's pattern
  * @property {import("../model.js").Fields} [fields] null removes one
  * @property {boolean} [isRemoval] it removes the subject's snapshot, and has no content
  * @property {boolean} [guaranteed]

@@ -1,4 +1,4 @@
-// The wires this client speaks, by the names a user gives them.
+// The encodings of this client, by the names that its options use.
 
 import { BinaryEncoding } from "./binary.js";
 import { JsonEncoding } from "./json.js";

@@ -1,7 +1,7 @@
-// The JSON encoding, `godwit.v1.json`: commands to text frames, text frames to what the server says.
+// The JSON encoding, `godwit.v1.json`: commands to text frames, text frames to the server's pushes.
 //
-// A frame is one object or an array of them. Unknown keys and unknown objects are passed over, so that an older client can
-// talk to a newer server; a known one with a wrong type throws FrameInvalid. The text of JSON content is kept as it came.
+// A frame is one object or an array of them. Unknown keys and unknown objects are ignored, so that an older client can
+// talk to a newer server; a known one with a wrong type throws FrameInvalid. The text of JSON content is kept unchanged.
 
 import { BytesBody, ParsedBody, TextBody } from "../content.js";
 import { FrameInvalid } from "../errors.js";

@@ -37,7 +37,7 @@ export class GodwitInbox extends HTMLElement {
   /** @type {AbortController | null} */
   #listening = null;
   #isScheduled = false;
-  /** @type {Inbox | null} whose shown items are being marked as seen */
+  /** @type {Inbox | null} the inbox whose shown items are being marked as seen */
   #seeing = null;
   #isShown = false; // an inbox, to the page that listens for changes
   #opened = ""; // with which attributes
@@ -314,7 +314,7 @@ export class GodwitInbox extends HTMLElement {
   }
 
   /**
-   * A screen reader hears what changed alone.
+   * A screen reader announces only what changed.
    * @param {HTMLElement} note
    * @param {string} words
    */

@@ -11,9 +11,9 @@ const SERVER_ERROR = 500;
 const UNAUTHORIZED = 401;
 const RECEIVER_MISSING = 4310;
 const KEEPALIVE_LENGTH_MAX = 16_384; // a browser refuses more than 64 KiB of all requests together
-const RETRY = [408, 425, 429]; // as a proxy in between may answer, too
+const RETRY = [408, 425, 429]; // a proxy in between may send these, too
 
-/** Dispatch refused a request: `code` and `codeName` are those of its error, 0 and empty where the answer is not dispatch's. */
+/** Dispatch refused a request: `code` and `codeName` are those of its error, 0 and empty if the answer is not from dispatch. */
 export class DispatchRefused extends ClientError {
   /**
    * @param {string} path
@@ -62,7 +62,7 @@ export class DispatchRequests {
   }
 
   /**
-   * The JSON of an answer; throws DispatchRefused, ClientClosed, or what the network says.
+   * The JSON of an answer; throws DispatchRefused, ClientClosed, or the error of the network.
    * @param {"GET" | "POST" | "PUT"} method
    * @param {string} path
    * @param {object} [body]

@@ -36,7 +36,7 @@ export const FILTERS = new Set(Object.keys(SHOWS));
 export class InboxState {
   /** @type {Map<string, { item: InboxItem, at: bigint, first: bigint }>} */
   #kept = new Map();
-  /** @type {Map<InboxFilter, bigint>} the SEQ of the oldest item that a list has; 0 where none are older */
+  /** @type {Map<InboxFilter, bigint>} the SEQ of the oldest item of a list; 0 if it is complete */
   #horizons = new Map();
   #itemsMax;
   /** how many are kept now: more than `#itemsMax` after older pages were loaded */
@@ -99,7 +99,7 @@ export class InboxState {
   }
 
   /**
-   * A page of a list, asked for with `before` as its horizon says. Where the horizon has moved since, the page is dropped: between
+   * A page of a list, requested with `before` at its horizon. If the horizon has moved since, the page is dropped: between
    * it and the items that are kept now, some may be missing.
    * @param {InboxPage} page
    * @param {InboxFilter} filter
@@ -132,7 +132,7 @@ export class InboxState {
   }
 
   /**
-   * Before which position the next page of a list is, or null where none is older.
+   * The position before which the next page of a list ends, or null if there are no older items.
    * @param {InboxFilter} filter
    * @returns {string | null}
    */

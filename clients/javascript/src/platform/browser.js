@@ -105,11 +105,11 @@ function watchPage(events) {
   return () => ending.abort();
 }
 
-const MULTIPLEXED = ["h2", "h3"]; // as a browser calls what its requests go by
-/** @type {Map<string, string>} what the last request to each place went by; empty where the place does not say */
+const MULTIPLEXED = ["h2", "h3"]; // names of the protocols in a browser's resource timing
+/** @type {Map<string, string>} by origin, the protocol of the last request; absent if the browser does not report it */
 const protocols = new Map();
 
-/** Requests say how they went only to who looks: from the first one on. */
+/** The browser records the timing of requests only if an observer exists, so it is created before the first request. */
 function observeRequests() {
   if (typeof PerformanceObserver === "undefined") return;
   const observer = new PerformanceObserver((list) => {
@@ -135,7 +135,7 @@ function channelOf(name) {
 /** @type {import("../transport/http/tab_pacing.js").Page["join"]} */
 function join(name, heard) {
   const channel = channelOf(name);
-  if (channel === null) return { say: () => {}, close: () => {} }; // each page counts itself alone
+  if (channel === null) return { say: () => {}, close: () => {} }; // without it each page counts only itself
   channel.onmessage = ({ data }) => heard(data);
   return { say: (word) => channel.postMessage(word), close: () => channel.close() };
 }

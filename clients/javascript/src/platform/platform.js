@@ -11,10 +11,10 @@
 /**
  * @typedef {object} Platform
  * @property {import("../transport/transport.js").Transport} open a WebSocket
- * @property {import("../transport/http/answer.js").Ask} ask one request over HTTP, whose answer may be read as it comes
+ * @property {import("../transport/http/answer.js").Ask} ask one request over HTTP, whose answer can be read as it arrives
  * @property {() => number} now milliseconds of a clock that never runs backwards
  * @property {(bytes: number) => string} randomText so many unguessable bytes, as hexadecimal digits
- * @property {(() => import("../transport/http/tab_pacing.js").Page)} [newPage] what a client's connection knows of its page; none outside of browsers
+ * @property {(() => import("../transport/http/tab_pacing.js").Page)} [newPage] the page of a client's connection; absent outside browsers
  * @property {(events: PageEvents) => () => void} watchPage returns how to stop; does nothing where there is no page
  */
 

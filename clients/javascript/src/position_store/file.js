@@ -27,7 +27,7 @@ export class PositionFile {
 
   /**
    * A client begins to use it: take the lease, and read what its holder before wrote last. Rejects with PositionFileHeld where
-   * another process uses it. Where no lease can be made there is a warning alone.
+   * another process uses it. If no lease can be created, it only logs a warning.
    * @param {(error: PositionFileHeld) => void} lost called when another process has taken it
    * @param {Pick<Console, "warn">} log
    */

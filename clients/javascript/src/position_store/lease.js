@@ -1,4 +1,4 @@
-// A lease on a file of positions, so that two processes do not write it in turns: `FILE.lock` beside it.
+// A lease on a file of positions, so that two processes never write it at the same time: `FILE.lock` beside it.
 //
 // It holds `{"owner": RANDOM, "host": HOST, "pid": PID, "beat": COUNT}`, in the same form for all clients of Godwit. Its owner
 // counts `beat` up every 2 seconds. One that has not changed for 10 seconds is void: its owner was killed, or is frozen. No clock

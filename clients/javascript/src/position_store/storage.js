@@ -10,7 +10,7 @@ import { pageStorage, pageTab } from "../platform/browser.js";
 /** @typedef {import("./store.js").SavedResumePoint} SavedResumePoint */
 /** @typedef {{ used: number, resumePoint: SavedResumePoint }} Entry */
 /** @typedef {{ getItem: (key: string) => string | null, setItem: (key: string, value: string) => void, removeItem: (key: string) => void, length?: number, key?: (index: number) => string | null }} StorageLike */
-/** @typedef {{ id: string }} Tab whose id may change, once another live tab answers to it */
+/** @typedef {{ id: string }} Tab its id changes if another live tab uses the same one */
 
 const DAY_MS = 86_400_000;
 const UNUSED_MS = 7 * DAY_MS;
@@ -27,7 +27,7 @@ export class PositionStorage {
   #unstored = new Map();
 
   /**
-   * @param {string} [name] tells apart what several clients of one origin keep
+   * @param {string} [name] distinguishes several clients of one origin
    * @param {StorageLike | null} [storage] localStorage unless another is given
    * @param {Tab} [tab] this page's, unless another is given
    */

@@ -8,7 +8,7 @@
  * @property {(selector: string, saved: SavedResumePoint) => unknown} set keep this
  * @property {(selector: string) => unknown} [delete] delete the saved value: a gap of the whole pattern made it void
  * @property {(lost: (error: import("../errors.js").PositionFileHeld) => void, log: Pick<Console, "warn">) => unknown} [open] a client begins to use it; may return a
- *   promise, and what it rejects with ends the client, as does what `lost` is called with
+ *   promise, and a rejection ends the client, as does a call of `lost`
  * @property {() => unknown} [close] a client uses it no longer
  * @property {() => unknown} [save] write what was set; may return a promise, which is awaited before the next call, 10 seconds at most
  */

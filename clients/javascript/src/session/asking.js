@@ -43,7 +43,7 @@ export class Asking {
   }
 
   /**
-   * A command whose answer is of no interest.
+   * A command whose answer is ignored.
    * @param {Command} command
    */
   tell(command) {

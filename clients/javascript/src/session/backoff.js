@@ -82,7 +82,7 @@ export class Backoff {
     this.#wishMs = wishMs;
   }
 
-  /** Whether the server itself said when to reconnect. */
+  /** Whether the server set the time to reconnect. */
   get isTold() {
     return this.#wishMs !== null;
   }
@@ -97,7 +97,7 @@ export class Backoff {
   }
 }
 
-/** Says how a client lost its server: the first failed attempt is worth a line of every program, what follows is detail. */
+/** Logs how a client lost its server: the first failed attempt as a warning, the following ones as details. */
 export class Losses {
   #log;
   #hasWarned = false;
@@ -110,7 +110,7 @@ export class Losses {
   /**
    * @param {string} url
    * @param {string} reason
-   * @param {boolean} wasWelcome the server had answered; a subscription's status says so already
+   * @param {boolean} wasWelcome the server had answered; a subscription's status reports that already
    * @param {number} waitMs until the next try
    */
   tell(url, reason, wasWelcome, waitMs) {

@@ -17,10 +17,10 @@ export class Handover {
   /** @type {string | null} the last one that was handed over, for this and later connections */
   token = null;
   isAsked = false; // the node has been given it, and has not answered
-  isAnyAsked = false; // or has been given an earlier one, whose answer may still come
+  isAnyAsked = false; // or an earlier one was sent, whose answer may still arrive
   #publishes;
   #until = 0;
-  #wasServed = false; // a connection has stood, on which something may have been sent
+  #wasServed = false; // a connection was established, and something may have been sent on it
   /** @type {Settled | null} */
   #settle = null;
 
@@ -58,7 +58,7 @@ export class Handover {
   }
 
   /**
-   * Whether earlier publishes have been answered, or their time is over.
+   * Whether earlier publishes have been answered, or have timed out.
    * @param {number} now
    */
   isDue(now) {
@@ -74,7 +74,7 @@ export class Handover {
     this.isAsked = this.isAnyAsked = this.isUnderWay && token === this.token;
   }
 
-  /** Sends the token on an open connection. Earlier publishes whose time is over fail. */
+  /** Sends the token on an open connection. Earlier publishes that have timed out fail. */
   asked() {
     this.#publishes.failEarlier();
     this.isAsked = this.isAnyAsked = true;

@@ -78,7 +78,7 @@ export class ItemQueue {
   }
 
   /**
-   * The next item, or null when there is none now. The one before it is handled by this.
+   * The next item, or null if the queue is empty. This marks the previous item as handled.
    * @returns {Item | null}
    */
   take() {

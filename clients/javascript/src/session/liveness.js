@@ -33,7 +33,7 @@ export class Liveness {
   }
 
   /**
-   * By this side's own wish nothing is read from now on, or something again: silence in between says nothing.
+   * This side stops reading, or reads again. Silence in between does not mean that the server is dead.
    * @param {number} now
    * @param {boolean} isHeld
    */

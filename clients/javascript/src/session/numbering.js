@@ -1,8 +1,8 @@
-// The numbers of one client's publishes, by which the server knows one that is sent again (protocol.md, 4.16).
+// The numbers of one client's publishes, by which the server recognizes a repeated one (protocol.md, 4.16).
 
 /** @typedef {import("../codec/command.js").Connect} Connect */
 
-/** Gives numbers that rise, and knows below which one nothing will be sent again. */
+/** Assigns rising numbers, and knows the number below which nothing will be sent again. */
 export class Numbering {
   #publisher;
   #canNumber;
@@ -13,7 +13,7 @@ export class Numbering {
   isKnown = false; // to the server, on this connection
 
   /**
-   * @param {string} [publisher] of this client object alone; empty: nothing is numbered
+   * @param {string} [publisher] id of this client object; empty: publishes are not numbered
    * @param {boolean} [canNumber] false: publishes have keys, because HTTP knows no numbers and may carry them next
    */
   constructor(publisher = "", canNumber = publisher !== "") {
@@ -34,7 +34,7 @@ export class Numbering {
     return !this.#canNumber ? command : { ...command, publisher: this.#publisher, number: this.#next };
   }
 
-  /** @param {boolean} hasPublisher what the server says of it */
+  /** @param {boolean} hasPublisher whether the server numbers this publisher */
   connected(hasPublisher) {
     this.isKnown = hasPublisher && this.#canNumber;
   }

@@ -63,8 +63,8 @@ export class PositionTracker {
   }
 
   /**
-   * A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its resume token. The join before
-   * it is over, whatever it still owed; `at` is null where a gap is to say where this one begins.
+   * A join was answered: `count` messages follow up to `at`, on one subject; a pattern's join ends with its resume token. The previous
+   * join ends, even if messages of it are missing; `at` is null if a gap will report where this one begins.
    * @param {Position | null} at
    * @param {number} count
    */

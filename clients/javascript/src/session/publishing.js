@@ -25,7 +25,7 @@ import { Numbering } from "./numbering.js";
  * @property {boolean} isFinished
  * @property {boolean} isAlone goes in a frame of its own from now on
  * @property {boolean} isNumbered it is sent under a number, where the server takes one
- * @property {number} number 0: it has none
+ * @property {number} number 0: not numbered
  * @property {number} sends under this number, without an answer
  */
 
@@ -223,7 +223,7 @@ export class PublishQueue {
   }
 
   /**
-   * The server refused a frame for its size. The publish that was alone in it fails; several go one by one next.
+   * The server refused a frame for its size. If it held a single publish, that fails; several are sent one by one next.
    * @param {Frame} frame
    */
   refuseTooBig({ size, ids, isMixed }) {
@@ -250,7 +250,7 @@ export class PublishQueue {
 
   /**
    * The server could not read a frame, and did not say which: each unanswered publish is sent in its own frame next.
-   * False: each was alone already, so none of them caused it.
+   * False: each was in a frame of its own already, so none of them caused it.
    */
   sendAlone() {
     const mixed = [...this.#inFlight.values()].filter(({ isAlone }) => !isAlone);

@@ -1,6 +1,6 @@
 // Finds the frame for which a server closed because one was too big: the largest that was sent on this connection.
 //
-// A publish that was alone in it is refused. Several are sent one by one on the next connection. Any other command ends the
+// If it held a single publish, that is refused. Several are sent one by one on the next connection. Any other command ends the
 // client, because it would be refused again without end. The client reconnects at once, and for a minute refuses a publish
 // whose frame would be as large, without sending it: the server's limit may have been raised since.
 

@@ -69,7 +69,7 @@ export function shownAddress(url) {
 }
 
 /**
- * The address, with the node's own path where it has none; throws RangeError, which never shows a password.
+ * The address, with the default path if it has none; throws RangeError, which never shows a password.
  * @param {string} url
  */
 function checked(url) {

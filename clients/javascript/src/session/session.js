@@ -1,4 +1,4 @@
-// One client's side of the protocol, without I/O: what the server says and the time go in, commands come out.
+// One client's side of the protocol, without I/O: the inputs are the server's pushes and the time, the outputs are commands.
 //
 //     away ──opened──▶ connecting ──connected──▶ live ──notice draining──▶ draining
 //       ▲                  └────────────lost────────┴───────────┘
@@ -40,7 +40,7 @@ const RESUME_LOOK_MS = 100; // how often to look whether a paused subscription m
 export class Session {
   /** @type {Phase} */
   phase = "away";
-  /** @type {GodwitError | null} why it is over */
+  /** @type {GodwitError | null} why it ended */
   error = null;
   /** @type {string | null} the server's name for the session */
   id = null;

@@ -25,7 +25,7 @@ const PAUSE_MS = 1_000; // at least, between two pauses of one subscription
 export class Subscribing {
   /** @type {"idle" | "asked" | "served" | "ended"} */
   state = "idle";
-  isPaused = false; // left alone until its queue has room again
+  isPaused = false; // not requested until its queue has room again
   wasPaused = false; // by its full queue, and not yet reported
   resumedAt = -Infinity; // after a pause
   resumesAt = -Infinity; // not before, so that it is paused once a second at most
@@ -77,7 +77,7 @@ export class Subscribing {
     this.counts.joins++;
     this.refusals = 0;
     this.isJoined ||= !this.tracker.isPattern || this.tracker.resumePoint.isSomewhere;
-    // After a resync the gap says where it continues; without a count the messages themselves do.
+    // After a resync the gap has the position to continue from; without a count the first message has it.
     const isPlaced = reply.outcome !== "resync" && reply.count !== null;
     this.tracker.joined(isPlaced ? reply.position : null, reply.count ?? 0);
     this.#put(new Status(this.selector, "subscribed", reply.outcome, reply.position, reply.count, "", transport));

@@ -1,4 +1,4 @@
-// The subscriptions of one session: by selector, those whose readers are behind, and those put off for a while.
+// The subscriptions of one session: by selector, those whose readers are behind, and those whose next try is delayed.
 //
 // It passes what the server sends to the right subscription; the session decides what to ask the server for, and when.
 
@@ -15,7 +15,7 @@ import { CommandRefused } from "../errors.js";
 /** @typedef {import("../codec/push.js").Refusal} Refusal */
 /** @typedef {import("./subscribing.js").Subscribing} Subscribing */
 
-const PUT_OFF_MS = 5_000; // before a refused subscription is asked for again; doubles with each refusal
+const PUT_OFF_MS = 5_000; // before a refused subscription is requested again; doubles with each refusal
 const PUT_OFF_MS_MAX = 60_000;
 
 /** One per selector. */
@@ -98,7 +98,7 @@ export class Subscriptions {
     const isDraining = code === Code.NodeDraining;
     if (isDraining || (retry && subscribing.counts.joins > 0)) {
       subscribing.lost(`${codeName}: ${reason}`);
-      if (isDraining) return; // the next connection asks
+      if (isDraining) return; // the next connection requests them
       const againMs = Math.min(PUT_OFF_MS * 2 ** subscribing.refusals++, PUT_OFF_MS_MAX);
       this.#putOff.push({ at: now + againMs, subscribing });
     } else {
@@ -116,7 +116,7 @@ export class Subscriptions {
     return [...this.paused].filter((each) => each.queue.hasRoom && now >= each.resumesAt);
   }
 
-  /** Those whose queues are full. */
+  /** The subscriptions whose queues are full. */
   behind() {
     for (const each of this.#behind) if (!each.isAsked || !each.queue.isFull) this.#behind.delete(each);
     return this.#behind;

@@ -13,7 +13,7 @@ import { BROKE, CLOSE_TIMEOUT_MS, SEND_BUFFER_BYTES_MAX } from "./transport.js";
 /** @typedef {import("./transport.js").LinkEvents} LinkEvents */
 /** @typedef {import("./transport.js").LinkOptions} LinkOptions */
 
-const REFUSAL_BYTES_MAX = 4_096; // of the body that says why
+const REFUSAL_BYTES_MAX = 4_096; // of the body with the reason
 const REASON_BYTES_MAX = 123;
 const MISDIRECTED = 421;
 const NO_CODE = 1005; // ws: a close frame without a code

@@ -28,7 +28,7 @@
  * @property {(frame: string | Uint8Array) => boolean} send false: enough is on the way, wait for `drained`; it was taken
  * @property {(code: number, reason: string) => void} close end it in good order, or soon without
  * @property {() => void} abort end it now, without a close handshake
- * @property {(() => void)} [pause] stop reading, so that the server's log waits; a link that cannot has none
+ * @property {(() => void)} [pause] stop reading, so that the server's log waits; absent if the link cannot
  * @property {(() => void)} [resume] read on
  */
 

@@ -1,4 +1,4 @@
-// Elements from values. Everything shown goes through text nodes, never through markup: titles, texts and labels are strangers' words.
+// Elements from values. Everything shown goes through text nodes, never through markup: titles, texts and labels are untrusted.
 
 /**
  * @param {Document} page

@@ -6,7 +6,7 @@ import { build, linkOf } from "./build.js";
 /** @typedef {import("./words.js").Words} Words */
 
 /**
- * @typedef {object} RowEvents what a row asks for
+ * @typedef {object} RowEvents requests of a row
  * @property {(item: InboxItem, event: Event) => void} open
  * @property {(item: InboxItem, action: any, event: Event) => void} act
  * @property {(mark: import("../../inbox.js").Mark, item: InboxItem) => void} mark

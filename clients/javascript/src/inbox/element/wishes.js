@@ -13,7 +13,7 @@ export class Wishes {
   #save;
   /** @type {Form} */
   #form = { stored: {}, wanted: {} };
-  /** @type {(() => void)[]} set the boxes as `wanted` says */
+  /** @type {(() => void)[]} set the boxes according to `wanted` */
   #boxes = [];
   #isSaving = false;
   /** Resolves when nothing is being saved. @type {Promise<void>} */
@@ -33,7 +33,7 @@ export class Wishes {
 
   /**
    * @param {Preferences} given
-   * @param {Map<string, string>} categories names and what they are called, beside those that are given
+   * @param {Map<string, string>} categories names and labels, in addition to the given ones
    * @param {readonly string[]} channels
    */
   show(given, categories, channels) {

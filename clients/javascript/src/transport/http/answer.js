@@ -41,7 +41,7 @@ export class Refused extends Error {
     return this.problem.code === Code.HeaderTooBig;
   }
 
-  /** The node leaves: it takes nothing more, and over HTTP there may be no connection whose end would say so. */
+  /** The node is shutting down and accepts nothing more. Over HTTP there may be no connection whose end would report it. */
   get isOfLeaving() {
     return this.problem.code === Code.NodeDraining;
   }
@@ -93,7 +93,7 @@ export function refusedOf({ status, headers }, text) {
 function problemOf(text) {
   try {
     const read = JSON.parse(text);
-    const hasCode = read?.code === undefined || typeof read.code === "number"; // none: such as of an admin port
+    const hasCode = read?.code === undefined || typeof read.code === "number"; // absent, for example, in answers of an admin port
     return hasCode && typeof read?.title === "string" ? read : {};
   } catch {
     return {}; // of a proxy

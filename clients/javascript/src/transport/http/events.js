@@ -1,12 +1,12 @@
 // Server-Sent Events as a client reads them: bytes in, whole events out, one at a time. Pure.
 //
-// Lines end as the standard says; a comment is an event without data, so that its reader hears that the stream lives. What
+// Lines end as the standard says; a comment is an event without data, so that its reader knows that the stream is alive. A part that
 // has not ended yet is bounded.
 
 /**
  * @typedef {object} StreamEvent
  * @property {string} type empty: a message
- * @property {string | null} id of this event alone
+ * @property {string | null} id id of this event
  * @property {string | null} data null: nothing but a comment
  */
 

@@ -382,7 +382,7 @@ function baseOf(url) {
 }
 
 /**
- * An error in words: what fetch throws says why only in its cause.
+ * An error as text: the errors of fetch have the reason only in their cause.
  * @param {unknown} error
  */
 function reasonOf(error) {

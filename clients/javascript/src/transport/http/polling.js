@@ -27,7 +27,7 @@ export class Polling {
   #joined = new Set();
   /** @type {AbortController | null} of the request that waits */
   #waiting = null;
-  /** @type {Wanted[]} for whom */
+  /** @type {Wanted[]} the subscriptions that it serves */
   #polled = [];
   #rested = () => {};
   /** @type {Promise<void> | null} it waits for no message now */
@@ -214,7 +214,7 @@ export class Polling {
       return { text, place };
     } catch (error) {
       const isOurs = signal?.aborted || this.#host.isEnded;
-      if (!isOurs && !(error instanceof Refused)) pollSize.broke(); // before its head, too: who passes it on may wait for all of it
+      if (!isOurs && !(error instanceof Refused)) pollSize.broke(); // also before its head: a proxy may wait for the whole answer
       throw error;
     }
   }

@@ -12,7 +12,7 @@ import { Refused } from "./answer.js";
 const ANSWER_MS = 2_000; // then the stream is closed, because the request may wait for its connection
 const YIELD_MS = 1_000; // how long it stays closed: enough to send the request, and short enough for messages to continue
 const BATCH_ITEMS_MAX = 500;
-const BATCH_CHARACTERS_MAX = 65_536; // as the connection's own frames, of which one may be larger alone
+const BATCH_CHARACTERS_MAX = 65_536; // as in the connection's own frames; a single larger publish is sent in a batch of its own
 
 export class Poster {
   #host;
@@ -65,7 +65,7 @@ export class Poster {
       this.#host.tell(await this.#host.read(answer));
     } catch (error) {
       if (!(error instanceof Refused && error.isOfCommand)) {
-        if (error instanceof Refused && error.isOfLeaving) for (const { id } of batch) this.#host.tell(error.toPush(id)); // none was taken
+        if (error instanceof Refused && error.isOfLeaving) for (const { id } of batch) this.#host.tell(error.toPush(id)); // the node accepted none of them
         this.#host.fail(error);
         return;
       }

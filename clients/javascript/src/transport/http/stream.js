@@ -11,7 +11,7 @@ export class Stream {
   ending = new AbortController();
   hasBegun = false;
   isOver = false;
-  isShort = false; // of room for some of what it was asked for
+  isShort = false; // the node had no room for some of the requested subscriptions
   wanted;
   watched;
   /** @type {Set<Wanted | Watched>} */
@@ -66,7 +66,7 @@ export class Stream {
 }
 
 /**
- * The events of an answer; throws where it holds none.
+ * The events of an answer; throws if it contains none.
  * @param {Answer} answer
  */
 export function bodyOfEvents({ headers, body }) {

@@ -123,7 +123,7 @@ export class Streaming {
     if (this.wanted.size + this.watched.size > 0) this.#open();
   }
 
-  /** Whether a subscription was served without a position, and has none yet. */
+  /** Whether a subscription began without a position and does not have one yet. */
   get #isJoining() {
     return [...this.wanted.values()].some((each) => each.isServed && each.place === null);
   }
@@ -273,7 +273,7 @@ export class Streaming {
       this.#host.worked();
       if (this.#stream === stream) this.#lease.begin();
     }
-    if (data === null) return this.#host.tell("[]"); // it lives
+    if (data === null) return this.#host.tell("[]"); // the stream is alive
     const read = JSON.parse(data);
     if (type === "closed") {
       const afterMs = read.reconnect_after_ms;

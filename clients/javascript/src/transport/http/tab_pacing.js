@@ -4,16 +4,16 @@
 // each has its connection for a limited time only. Over HTTP/2 and 3 none of this is needed.
 
 /**
- * @typedef {object} Page what a browser's page knows of itself and of its like
+ * @typedef {object} Page the state of a browser's page and of the other pages of its origin
  * @property {string} id unguessable
- * @property {(name: string, heard: (word: Word) => void) => { say: (word: Word) => void, close: () => void }} join what all pages of one origin hear
+ * @property {(name: string, heard: (word: Word) => void) => { say: (word: Word) => void, close: () => void }} join the channel of all pages of one origin
  * @property {(changed: () => void) => () => void} watch calls when it is hidden or shown; returns how to stop
  * @property {() => boolean} isHidden
  * @property {(base: string) => boolean} isMultiplexed whether requests there share one connection (HTTP/2, HTTP/3)
  */
 
 /** @typedef {{ id: string, is: "here" | "gone" | "who" }} Word */
-/** @typedef {{ leaseMs: number, restMs: number, waitS: number }} Pace how long a connection is had, and for how long then none */
+/** @typedef {{ leaseMs: number, restMs: number, waitS: number }} Pace how long a page keeps a connection, and how long it then does without */
 
 /** @type {Readonly<Pace>} */
 const HIDDEN = Object.freeze({ leaseMs: 500, restMs: 4_500, waitS: 0 });
@@ -41,7 +41,7 @@ export class TabPacing {
 
   /**
    * @param {string} base
-   * @param {Page | undefined} page none: not in a browser
+   * @param {Page | undefined} page undefined outside browsers
    * @param {"poll" | "stay"} whenHidden
    * @param {() => void} changed the pace
    */

@@ -99,7 +99,7 @@ export function queryOf(wanted) {
 }
 
 /**
- * The commands that a stream is asked with.
+ * The commands that request a stream.
  * @param {readonly Wanted[]} wanted
  * @param {readonly import("./watched.js").Watched[]} watched
  */
