@@ -1,4 +1,4 @@
-// A dot for each test that passes; the name, the place and the error of each that fails, at once: `--test-force-exit` may
+// A dot for each test that passes; the name, the location and the error of each that fails, at once: `--test-force-exit` may
 // end the process before the end of a report is written.
 import { writeSync } from "node:fs";
 import { inspect } from "node:util";

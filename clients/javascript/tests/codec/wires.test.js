@@ -30,12 +30,12 @@ describe("the JSON encoding", () => {
     assert.equal(/** @type {any} */ (gap).reason, "unknown");
   });
 
-  test("understands every line that a node says in the scripts", () => {
+  test("understands every line that a node sends in the scripts", () => {
     let lines = 0;
     for (const { lines: script } of vectors("sessions").cases) {
       for (const line of script.filter((each) => /^\w+ [<~] /.test(each))) {
         const filled = line.replace(/^\w+ [<~] /, "").replaceAll(/"\$\{\w*\}"/g, "7").replaceAll(/\$\{\w*\}/g, "7");
-        if (/"(?:at|after|resume_token|session|node|reason|name)":7/.test(filled)) continue; // a place for any text
+        if (/"(?:at|after|resume_token|session|node|reason|name)":7/.test(filled)) continue; // a field for any text
         assert.equal(new JsonEncoding().decode(filled).length, 1, filled);
         lines++;
       }
@@ -107,7 +107,7 @@ describe("the binary encoding", () => {
     );
   });
 
-  test("numbers come back as they were written", () => {
+  test("numbers are read as they were written", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }), (value) => {
         const writer = new Writer(0);
@@ -145,7 +145,7 @@ test("content is written by its kind, at once", () => {
   assert.throws(() => contentOf({ at: throws(late) }), (error) => error.message === "content: Invalid time value" && error.cause === late);
 });
 
-test("base64 comes back as it was", () => {
+test("base64 is decoded to the same bytes", () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 20_000 }), (bytes) => assert.deepEqual(fromBase64(toBase64(bytes)), bytes)));
   for (const text of ["A", "AA", "AA=", "A===", "AA A", "AAAA=", "____"]) assert.throws(() => fromBase64(text), RangeError);
 });

@@ -1,4 +1,4 @@
-// The client reads and writes what protocol/vectors/codec.json says, on both wires alike.
+// The client reads and writes frames as in protocol/vectors/codec.json, in both encodings.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,14 +14,14 @@ import { Writer } from "../../src/codec/values.js";
 import { bytesOf, hexOf, vectors } from "../vectors.js";
 
 const BEYOND_THIS_CLIENT = [
-  // it gives each command a number that JavaScript holds exactly, and always says its name
+  // it gives each command a number that JavaScript holds exactly, and always sends its name
   ...["a large id comes back", "a text id comes back", "a text id", "a large binary id", "connect without anything"],
   ...["subscribe without an id", "publish a retained message without an id"],
 ];
 const CASES = vectors("codec").cases.filter(({ name }) => !BEYOND_THIS_CLIENT.includes(name));
 const of = (...ways) => CASES.filter(({ way }) => ways.includes(way));
 
-/** What the node had said of the number before. */
+/** The subject that the node announced for the number. */
 function announcement({ json, number, base_time }) {
   const read = JSON.parse(json);
   const writer = new Writer(0x01);
@@ -33,7 +33,7 @@ function announcement({ json, number, base_time }) {
   return writer.done();
 }
 
-/** Everything that a message says, its content byte for byte. */
+/** All fields of a message, its content byte for byte. */
 function plain(push) {
   if (!(push instanceof Message)) return push;
   return { ...push, bytes: hexOf(push.bytes()), text: push.kind === "bytes" ? null : push.text() };

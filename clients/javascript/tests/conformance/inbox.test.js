@@ -1,4 +1,4 @@
-// A client knows of an inbox what protocol/vectors/inbox.json says, after each step.
+// A client's state of an inbox is as in protocol/vectors/inbox.json after each step.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ const SHOWS = {
 };
 
 for (const { name, items_max: itemsMax, steps } of vectors("inbox").cases) {
-  test(`an inbox is what the table says: ${name}`, () => {
+  test(`an inbox follows the table: ${name}`, () => {
     const state = new InboxState(itemsMax);
     for (const step of steps) {
       const [take] = Object.keys(TAKES).filter((kind) => kind in step);

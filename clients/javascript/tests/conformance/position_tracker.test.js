@@ -1,4 +1,4 @@
-// A client makes of what comes what protocol/vectors/recovery.json says, and stands where it says.
+// A client classifies items, and updates its position, as in protocol/vectors/recovery.json.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { JsonEncoding } from "../../src/codec/json.js";
 import { vectors } from "../vectors.js";
 
 for (const { name, resume_point: resumePoint, steps } of vectors("recovery").client) {
-  test(`a client stands where the table says: ${name}`, () => {
+  test(`a client's position follows the table: ${name}`, () => {
     const tracker = new PositionTracker("/s", false, 10, resumePoint ? new ResumePoint(new Map([["/s", Position.parse(resumePoint)]])) : null);
     assert.ok(steps.length > 0);
     for (const step of steps) {

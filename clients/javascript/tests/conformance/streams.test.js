@@ -1,5 +1,5 @@
-// The scripts of event streams, protocol/vectors/streams.json, as the client hears them: what it tells of each event, and from where it
-// would go on: the place that the event's id says.
+// The scripts of event streams, protocol/vectors/streams.json, as the client receives them: what it reports for each event, and the position
+// from which it would continue, which is the event's id.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ const fill = (text) =>
     .replaceAll('"time":"${}"', '"time":1795250000000')
     .replace(/\$\{(\w*)\}/g, (_, name) => NAMES[name] ?? `a1.${Number(name.slice(1) || 0) + 1}.1795250000000.0badcafe`);
 
-/** The streams of a script: what each asks for, and the events that it hears. */
+/** The streams of a script: the request of each, and the events that it receives. */
 function streamsOf({ lines }) {
   const streams = [];
   for (const [, way, text] of lines.map((line) => /^s ([?<~]) (.*)$/s.exec(line)).filter(Boolean)) {
@@ -55,7 +55,7 @@ const CASES = vectors("streams").cases;
 test("there are scripts", () => assert.ok(CASES.length > 10));
 
 for (const script of CASES) {
-  test(`a stream is heard as the script says: ${script.name} (${script.clause})`, async () => {
+  test(`a stream is received as in the script: ${script.name} (${script.clause})`, async () => {
     for (const { target, events } of streamsOf(script)) {
       const selectors = new URL(target, "http://a").searchParams.getAll("subject");
       const wanted = selectors.map((selector, index) => new Wanted({ id: index + 1, subscribe: selector }));

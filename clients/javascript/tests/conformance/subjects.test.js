@@ -39,7 +39,7 @@ test("a lone surrogate, and what is no text, are refused", () => {
   }
 });
 
-test("patterns hold what the table says", () => {
+test("patterns match as in the table", () => {
   assert.ok(CASES.matches.length > 10);
   for (const { pattern, subject, holds, matches: does = holds } of CASES.matches.map(asObject)) {
     assert.equal(matches(pattern, subject), does, `${pattern} ${subject}`);

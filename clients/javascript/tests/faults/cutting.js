@@ -62,7 +62,7 @@ const comeBack = (file, each) => async (place) => {
       place.reader.take(item);
       if (++count === each) break;
     }
-    if (place.isOver()) return; // closed under its hands
+    if (place.isOver()) return; // it was closed meanwhile
     subscription.handled();
     await client.close();
     place.clients.pop();
@@ -87,7 +87,7 @@ const lag = async (place) => {
 /** HTTP has one encoding. */
 const wayOf = (transport, encoding) => ({ transport, encoding: transport === "auto" ? encoding : "json" });
 
-/** What a run that hangs was waiting for: who stands where, and what its client says of itself. */
+/** What a run that hangs was waiting for: each reader's position, and the state of its client. */
 function waitsFor({ proxy, ledger, places }) {
   const lines = places.map(({ name, reader, heads, clients }) => {
     const short = [...heads()].filter(([subject, head]) => (reader.stands.get(subject) ?? 0) < head);
@@ -126,7 +126,7 @@ async function play(t, port, random, folder, transport) {
   });
   t.signal.addEventListener("abort", () => isOver || console.error(waitsFor({ proxy, ledger, places })));
   t.after(() => {
-    isOver = true; // also where it failed: who comes back again and again would else go on doing so
+    isOver = true; // also after a failure: otherwise a client that reconnects again and again would never stop
     places.map(({ clients: each }) => each.map((client) => client.close()));
   });
   const failed = Promise.race(places.map(({ running }) => running.then(() => new Promise(() => {}))));
@@ -172,13 +172,13 @@ export function cutAtRandom(transport) {
     ledger.check();
     for (const { name, reader, heads } of places) {
       reader.check(heads());
-      if (!name.startsWith("slow")) assert.deepEqual(reader.gaps, [], `${name} was told of gaps that nobody made`);
+      if (!name.startsWith("slow")) assert.deepEqual(reader.gaps, [], `${name} received gaps without a cause`);
     }
     const slow = places.find(({ name }) => name.startsWith("slow")).reader;
     const missed = [...slow.missed.values()].reduce((sum, each) => sum + each, 0);
     t.diagnostic(
       `${proxy.cuts} cuts, ${ledger.total} messages, ${ledger.repeats} publishes repeated; ` +
-        `the slow one was told of ${slow.gaps.length} gaps, ${missed} messages`,
+        `the slow client received ${slow.gaps.length} gaps, ${missed} messages`,
     );
     assert.ok(proxy.cuts >= CUTS && ledger.total > CUTS);
     assert.equal(node.child.exitCode, null);

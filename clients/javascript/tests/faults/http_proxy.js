@@ -15,7 +15,7 @@ export async function startHttpProxy(port) {
     forward.on("response", (answer) => {
       const isHeld = proxy.buffersEvents && answer.headers["content-type"] === "text/event-stream";
       if (isHeld) {
-        answer.resume(); // and says nothing until its end, which does not come
+        answer.resume(); // and is never answered
         return;
       }
       const { connection: _, ...headers } = answer.headers;

@@ -1,7 +1,7 @@
-// Who published what, and who received what: the proof is a comparison of the two.
+// What each client published and received: the proof is a comparison of the two.
 //
 // A Ledger keeps every acknowledged publish by subject and sequence. A Reader holds one subscription to the contract as it
-// goes: no hole, no repeat, every content the one that was acknowledged there, gaps only where one was told.
+// goes: no loss, no duplicate, every content as acknowledged, and missing messages only where a gap was received.
 
 import assert from "node:assert/strict";
 
@@ -66,7 +66,7 @@ export class Reader {
     while (!this.isAt(heads)) await this.moved.wait();
   }
 
-  /** Everything that was acknowledged came once, with its content; what did not come was told. */
+  /** Everything that was acknowledged arrived once, with its content, or was reported as missing. */
   check(heads) {
     for (const [subject, head] of heads) {
       const acknowledged = this.ledger.contents.get(subject);
@@ -74,7 +74,7 @@ export class Reader {
         assert.deepEqual(content, acknowledged.get(sequence), `${this.name}: ${subject} ${sequence}`);
       }
       const accounted = (this.lived.get(subject) ?? 0) + (this.missed.get(subject) ?? 0);
-      assert.ok(this.isConflated || accounted === head, `${this.name}: ${subject} has ${head}, was told of ${accounted}`);
+      assert.ok(this.isConflated || accounted === head, `${this.name}: ${subject} has ${head}, received or was notified of ${accounted}`);
     }
   }
 

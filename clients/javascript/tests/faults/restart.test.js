@@ -23,7 +23,7 @@ async function next(items, type) {
 }
 
 for (const encoding of /** @type {const} */ (["json", "binary"])) {
-  test(`a node that dies and comes back without its messages is a gap of another epoch, then live, on ${encoding}`, LIMITS, async () => {
+  test(`after a kill and a restart without messages, a subscription receives a gap with reason epoch, then live messages, on ${encoding}`, LIMITS, async () => {
     const first = await startNode();
     const proxy = await startProxy(first.port, seeded(1), Infinity);
     const client = new Client(proxy.url, { encoding, settings: QUICK, log: silent });
@@ -48,7 +48,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
   });
 }
 
-test("a pattern of a node that died is told one gap of the whole, then goes on", LIMITS, async () => {
+test("after a kill, a pattern receives one gap for all subjects, then continues", LIMITS, async () => {
   const first = await startNode({ "node.name": "same" });
   const proxy = await startProxy(first.port, seeded(1), Infinity);
   const client = new Client(proxy.url, { settings: QUICK, log: silent });
@@ -71,7 +71,7 @@ test("a pattern of a node that died is told one gap of the whole, then goes on",
   await second.terminate();
 });
 
-test("a node that leaves is left when it says, and everything is asked of the next", LIMITS, async () => {
+test("clients leave a draining node at the time it sets, and request everything from the next one", LIMITS, async () => {
   const [first, second] = [await startNode({ "drain.spread_ms": 100 }), await startNode()];
   const proxy = await startProxy(first.port, seeded(1), Infinity);
   const client = new Client(proxy.url, { settings: QUICK, log: silent });

@@ -1,4 +1,4 @@
-// What a scenario gives its clients beside addresses: tokens that the suite signs, and stores of positions that fail.
+// What a scenario gives its clients besides addresses: tokens that the suite signs, and position stores that fail.
 
 import { createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";

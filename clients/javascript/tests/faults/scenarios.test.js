@@ -41,7 +41,7 @@ class Scene {
   clients = new Map();
   subscriptions = new Map();
   watches = new Map(); // each with a set of what has subscribers
-  failures = new Map(); // by client: when it tells that it could not save
+  failures = new Map(); // by client: resolves when it reports that it could not save
   later = new Map();
   stores = new Map();
   folder = mkdtempSync(join(tmpdir(), "godwit-scenario-"));
@@ -204,7 +204,7 @@ const STEPS = {
     const found = subscriptions.get(counts).counts;
     assert.ok(found.missing <= missing && found.gaps <= gaps, JSON.stringify(found));
   },
-  /** Over HTTP a stream that was changed is let go of in a moment: the node counts until then. */
+  /** Over HTTP a stream that was replaced is closed a moment later: the node counts it until then. */
   async at_node({ node, transport }, step) {
     for (;;) {
       const text = await (await fetch(`${node.adminUrl}/metrics`)).text();

@@ -1,4 +1,4 @@
-// Dispatch beside a node, in one process over a folder of its own: `godwit serve --dispatch`.
+// Dispatch and a node, in one process over a folder of its own: `godwit serve --dispatch`.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

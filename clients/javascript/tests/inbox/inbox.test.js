@@ -107,7 +107,7 @@ test("without a node an inbox follows by long polls", LIMITS, async (t) => {
   inbox.close();
 });
 
-test("a receiver that is deleted and created anew has an empty inbox, and a refusal ends the wait", LIMITS, async (t) => {
+test("a receiver that is deleted and created again has an empty inbox, and a refusal ends the wait", LIMITS, async (t) => {
   const dispatch = await startDispatch(dataFolder(t));
   t.after(() => dispatch.terminate());
   await dispatch.send("a");

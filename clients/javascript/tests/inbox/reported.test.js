@@ -100,7 +100,7 @@ test("two inboxes over one client are refused with a reason, not tried again for
   second.inbox.close();
 });
 
-test("a token that dispatch refuses is asked for again, and the inbox goes on", LIMITS, async (t) => {
+test("after dispatch refuses a token, another is requested, and the inbox continues", LIMITS, async (t) => {
   const dispatch = await startDispatch(dataFolder(t));
   t.after(() => dispatch.terminate());
   await dispatch.send("a");

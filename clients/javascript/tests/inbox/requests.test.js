@@ -93,7 +93,7 @@ const settle = async () => {
 };
 
 for (const [name, missing] of [["long polls that are answered at once", {}], ["answers that say that more is missing and bring nothing", { complete: false }]]) {
-  test(`${name} are asked for again after a pause`, async (t) => {
+  test(`${name} are requested again after a pause`, async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     t.mock.method(performance, "now", () => 0);
     t.mock.method(Math, "random", () => 0.5);

@@ -56,7 +56,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
       assert.ok(Math.abs(json.timeMs - Date.now()) < 60_000);
     });
 
-    test("a pause is no broken connection, and its status says so", async () => {
+    test("a pause is not a broken connection, and its status shows it", async () => {
       const paused = new Client(node.url, { encoding });
       const items = paused.subscribe(fresh()).items();
       await items.next();
@@ -99,7 +99,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
       assert.deepEqual(values(await take(live, 1)), [5]);
     });
 
-    test("a pattern goes on from its resume token", async () => {
+    test("a pattern continues from its resume token", async () => {
       const subject = fresh();
       const subscription = client.subscribe(`${subject}/**`);
       await subscription.joined();
@@ -112,7 +112,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
       await other.close();
     });
 
-    test("a place of an unknown epoch is a gap and what is kept", async () => {
+    test("a position of an unknown epoch gives a gap and the kept messages", async () => {
       const subject = fresh();
       await client.publish(subject, 1);
       const items = client.subscribe(subject, { after: new Position(1, 999) }).items();
@@ -154,7 +154,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
       await assert.rejects(client.publish(subject, 2, { key }), { name: "CommandRefused", code: 4117 });
     });
 
-    test("a request is replied to, and one that nobody answers is late", async () => {
+    test("a request receives its reply, and one without a reply times out", async () => {
       const subject = fresh();
       const worker = new Client(node.url, { encoding });
       const requests = worker.subscribe(subject, { snapshot: false }, (request) => worker.reply(request, request.json() * 2));
@@ -165,7 +165,7 @@ for (const encoding of /** @type {const} */ (["json", "binary"])) {
       await assert.rejects(client.request(subject, 1, { timeoutMs: 50 }), ReplyTimeout);
     });
 
-    test("a watch tells who listens", async () => {
+    test("a watch reports interest", async () => {
       const subject = `/w/${encoding}`;
       const changes = client.watch(`${subject}/**`)[Symbol.asyncIterator]();
       const other = new Client(node.url, { encoding });

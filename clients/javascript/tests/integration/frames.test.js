@@ -1,4 +1,4 @@
-// Messages that are longer than a client takes: it gets a gap in the place of each, and goes on; longer ones than two megabytes come.
+// Messages longer than a client accepts: it receives a gap instead of each, and continues. Others of more than two megabytes arrive.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -37,7 +37,7 @@ for (const [transport, encoding] of CARRIERS) {
     await client.close();
   });
 
-  test(`what is longer than a client takes is a gap, and it goes on, by ${transport} ${encoding}`, LIMITS, async () => {
+  test(`a message longer than the client accepts is a gap, and the subscription continues, by ${transport} ${encoding}`, LIMITS, async () => {
     const client = new Client(node.url, { log: silent, settings: { ...QUICK, frameBytesMax: 100_000 }, transport, encoding });
     const subject = `/few/${++subjects}`;
     const subscription = client.subscribe(subject, { snapshot: false });

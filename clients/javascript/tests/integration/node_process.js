@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const { GODWIT_PYTHON: CHOSEN, ...ENVIRONMENT } = process.env; // a node refuses variables of its name that it does not know
 const PYTHON = CHOSEN ?? `${ROOT}.venv/bin/python`;
 const FOLLOWING = `${ROOT}tests/following.py`; // it ends with this process, also where a test that hangs is killed
-const ERRORS_CHARACTERS_MAX = 4_000; // of what a node said, shown when it did not start
+const ERRORS_CHARACTERS_MAX = 4_000; // of a node's output, shown if it did not start
 
 /**
  * Start one with these settings, as `{ "limits.log_messages_max": 10 }`; returns when it listens.

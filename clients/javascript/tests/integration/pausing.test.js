@@ -1,4 +1,4 @@
-// One subscription that nobody reads silences nothing else of its client, and loses nothing.
+// One subscription that is not read stops no other of its client, and loses nothing.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,4 +1,4 @@
-// Over HTTP a subscription joins by asking anew for those that are served; where it is refused, those go on as if nothing had been.
+// Over HTTP a subscription joins by a new request for all. If it is refused, the others continue undisturbed.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// Another token for a client that is connected: the same identity renews, another one comes anew, and nothing is mixed.
+// Another token for a client that is connected: the same identity renews, another one reconnects, and nothing is mixed.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";

@@ -67,7 +67,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       subscription.close();
     });
 
-    test("joins begin with the snapshot, with history, from a place, or live, on subjects and patterns", async () => {
+    test("joins begin with the snapshot, with history, from a position, or live, on subjects and patterns", async () => {
       const found = {};
       for (const kind of ["a", "*"]) {
         for (const name of ["last", "after", "snapshot", "live"]) {
@@ -115,7 +115,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       one.close();
     });
 
-    test("what is gone is told as a gap, then the snapshot", async () => {
+    test("missing messages are reported by a gap, then the snapshot follows", async () => {
       const subject = fresh();
       const { position } = await client.publish(subject, 0);
       for (const n of numbers(40, 1)) await client.publish(subject, n);
@@ -161,7 +161,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       worker.close();
     });
 
-    test("a slow consumer misses nothing of what is kept, and others go on", async () => {
+    test("a slow consumer misses no kept message, and others continue", async () => {
       const slow = open(node.url, { transport, settings: { itemsMax: 3 } });
       const subject = fresh();
       const subscription = slow.subscribe(subject);
@@ -173,7 +173,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
       await slow.close();
     });
 
-    test("a subscription that is closed and begun again at once goes on", async () => {
+    test("a subscription that is closed and opened again at once continues", async () => {
       const subject = fresh();
       for (const opened of numbers(3)) {
         const first = client.subscribe(subject, { snapshot: false });
@@ -196,7 +196,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
         await assert.rejects(merged.joined(), isReason);
       });
     } else {
-      test("a watch says who comes and goes, beside subscriptions that come and go", async () => {
+      test("a watch reports new and ended interest, while other subscriptions come and go", async () => {
         const [subject, other] = [fresh(), fresh()];
         const watch = client.watch(subject);
         const items = watch[Symbol.asyncIterator]();
@@ -211,7 +211,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
         more.close();
       });
 
-      test("messages are merged, beside a subscription that has all", async () => {
+      test("messages are merged, next to a subscription that receives all", async () => {
         const subject = fresh();
         const [merged, whole] = [client.subscribe(subject, { conflateMs: 300, snapshot: false }), client.subscribe(`${subject}/**`, { snapshot: false })];
         await Promise.all([merged.joined(), whole.joined()]);

@@ -66,7 +66,7 @@ test("a store that fails once is given the position again", LIMITS, async () => 
   await client.close();
 });
 
-test("a full store fails no other selector: each goes on from where it stood, and what can be saved is", LIMITS, async () => {
+test("a full store fails no other selector: each continues from its position, and what can be saved is", LIMITS, async () => {
   const [peer, saved, events] = [new Peer(), new Map(), []];
   let full = ["/a", "/b"];
   const set = (selector, resumePoint) => {
@@ -135,7 +135,7 @@ test("a save that never ends holds up nothing for longer than ten seconds", LIMI
   await assert.rejects(closing, /did not save within 10000 ms/);
 });
 
-test("a store whose promises reject is told of, and no rejection is left alone", LIMITS, async () => {
+test("a store whose promises reject is reported, and no rejection is unhandled", LIMITS, async () => {
   const [peer, reported] = [new Peer(), new Signal()];
   const waiting = reported.wait();
   const set = async () => {

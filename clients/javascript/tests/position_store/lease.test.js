@@ -1,4 +1,4 @@
-// The lease on a file of positions: one holder at a time, void when it does not beat, and told when it was lost.
+// The lease on a file of positions: one holder at a time, void if its counter stops, and a lost lease is reported.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

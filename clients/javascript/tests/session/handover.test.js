@@ -1,4 +1,4 @@
-// Another token for a client, without a server: who is asked when, and what becomes of an earlier call.
+// Another token for a client, without a server: when each is sent, and how an earlier call ends.
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
@@ -36,7 +36,7 @@ test("the last of two calls wins, whenever the answer to the first one comes", (
   handover.asked();
   begin("b");
   assert.match(settled[0][1], /another token/);
-  handover.taken("a"); // the answer to the first one: the second was not asked for yet
+  handover.taken("a"); // the answer to the first one: the second was not sent yet
   assert.equal(settled.length, 1);
   assert.equal(handover.asked(), "b");
   handover.taken("a");
@@ -47,7 +47,7 @@ test("the last of two calls wins, whenever the answer to the first one comes", (
   assert.equal(handover.isAnyAsked, false);
 });
 
-test("a connection that begins with the token has asked for it, one with another has not", () => {
+test("a connection that begins with the token has sent it, one with another has not", () => {
   begin("a");
   handover.opened("old");
   assert.deepEqual([handover.isAsked, handover.isDue(0)], [false, true]);

@@ -15,7 +15,7 @@ export const messageOf = (subject, content, fields) => new Message(subject, "jso
 
 /** Keeps everything for ever; one connection at a time. */
 export class ModelNode {
-  feed = []; // the arrival of a message is its place here, from 1
+  feed = []; // the arrival of a message is its index here, from 1
   keys = new Map();
   selectors = new Map(); // subscription: the arrival up to which it was sent
   outbox = [];

@@ -1,4 +1,4 @@
-// Numbered publishes: one that is sent again keeps its number, says so, and is one message or a named uncertainty.
+// Numbered publishes: a repeated one keeps its number, is marked as repeated, and becomes one message or a reported uncertainty.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -43,7 +43,7 @@ test("numbers rise, and after a loss a number is sent again with the floor of wh
 });
 
 for (const code of [Code.RepeatUnknown, Code.NumberTooOld]) {
-  test(`what the server cannot know is sent anew under a new number, or fails where that is wanted: ${code}`, () => {
+  test(`a publish that the server cannot know is sent again with a new number, or fails if so configured: ${code}`, () => {
     const [resends, raises] = [rig(), rig("raise")];
     for (const one of [resends, raises]) {
       one.publish();

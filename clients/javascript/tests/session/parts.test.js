@@ -99,7 +99,7 @@ describe("servers", () => {
     assert.deepEqual(lines, ["godwit: cannot connect to ws://a/v1/live?...: gone; retrying", "godwit: disconnected from ws://a/v1/live?... (gone); next try in 1 ms"]);
   });
 
-  test("what is no server is said at once", () => {
+  test("an address that is not a server is refused at once", () => {
     for (const servers of [[], "http://a", "ws://", "a:8800", [["ws://a", -1]], [["ws://a", NaN]], [["ws://a", Infinity]]]) {
       assert.throws(() => new ServerList(/** @type {any} */ (servers)), RangeError, JSON.stringify(servers));
     }
@@ -111,7 +111,7 @@ describe("the item queue", () => {
   const newQueue = (itemsMax = 4, selector = "/a") => new ItemQueue(itemsMax, new PositionTracker(selector, selector !== "/a", 10));
   const message = (sequence) => messageOf("/a", "1", { position: at(sequence) });
 
-  test("an item is handled when the next one is asked for", () => {
+  test("an item is handled when the next one is requested", () => {
     const queue = newQueue();
     queue.put(message(1));
     queue.put(message(2));
@@ -164,7 +164,7 @@ describe("the item queue", () => {
     assert.deepEqual(queue.handled.position("/a"), new Position(8, 3));
   });
 
-  test("who was cut between a resync and its gap does not stand behind the gap", () => {
+  test("a connection cut between a resync and its gap does not set the position after the gap", () => {
     const queue = newQueue();
     queue.put(new Status("/a", "subscribed", "resync", new Position(8, 3)));
     queue.put(new Status("/a", "disconnected"));
@@ -191,7 +191,7 @@ describe("a watch", () => {
     return found;
   };
 
-  test("only changes are told, the latest of each", () => {
+  test("only changes are reported, the latest of each", () => {
     const watching = new Watching("/a/**");
     for (const [subject, listens] of [["/a/1", true], ["/a/1", true], ["/a/2", true], ["/a/2", false], ["/b", true]]) {
       watching.handle(new Interest(subject, listens));
@@ -215,7 +215,7 @@ describe("a watch", () => {
     assert.deepEqual(taken(watching), []);
   });
 
-  test("a state that is cut off says nobody gone", () => {
+  test("a state that is cut off reports no end of interest", () => {
     const watching = new Watching("/a/**");
     watching.handle(new Interest("/a/1", true));
     watching.stateReported(false);
@@ -235,7 +235,7 @@ describe("a watch", () => {
     }
   });
 
-  test("its end is told", () => {
+  test("its end is reported", () => {
     const watching = new Watching("/a");
     const error = new ClientClosed();
     watching.end(error);

@@ -1,4 +1,4 @@
-// A subscription that nobody reads is paused: bounded, once a second at most, resumed once, and never after its end.
+// A subscription that is not read is paused: bounded, once a second at most, resumed once, and never after its end.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,7 +31,7 @@ function connected(session, now = 0) {
   return session.commands();
 }
 
-test("one that stays unread is paused once a second, and says on resuming what may be missing", () => {
+test("one that stays unread is paused once a second, and reports on resuming what may be missing", () => {
   const [session, core, other] = [newSession(), newSubscribing("/a"), newSubscribing("/b")];
   session.subscribe(core);
   session.subscribe(other);

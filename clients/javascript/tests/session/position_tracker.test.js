@@ -1,4 +1,4 @@
-// Where a subscription stands: tables for the rules of the contract, and a model in which connections break anywhere.
+// The position of a subscription: tables for the rules of the protocol, and a model in which connections break anywhere.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -32,7 +32,7 @@ for (const [resumePoint, given, verdict, then] of [
   ["7.4", message("7.8", { isSnapshot: true }), "new", "7.8"],
   ["7.8", message("7.8", { isSnapshot: true }), "duplicate", "7.8"],
 ]) {
-  test(`who stands at ${resumePoint} and gets ${given.position} after ${given.after}: ${verdict}`, () => {
+  test(`at ${resumePoint}, message ${given.position} after ${given.after}: ${verdict}`, () => {
     const tracker = newPositionTracker(resumePoint);
     assert.equal(tracker.judge(given), verdict);
     assert.equal(String(tracker.position(SUBJECT)), then);
@@ -70,28 +70,28 @@ for (const [after, text, reason, isIgnored] of [
   });
 }
 
-test("a gap to another run places there even when it is smaller", () => {
+test("a gap to another run sets the position even if it is smaller", () => {
   const tracker = newPositionTracker("7.400");
   tracker.place(gap("3.2"));
   assert.equal(tracker.judge(message("3.2", { isSnapshot: true })), "new");
   assert.equal(tracker.judge(message("3.3")), "new");
 });
 
-test("a live join stands where the server says before any message", () => {
+test("a live join has the server's position before any message", () => {
   const tracker = newPositionTracker();
   tracker.joined(at("7.58"), 0);
   assert.equal(String(tracker.resumePoint.after.get(SUBJECT)), "7.58");
   assert.equal(tracker.judge(message("7.58")), "duplicate");
 });
 
-test("history that ends before the head leaves the stand at the head", () => {
+test("history that ends before the head leaves the position at the head", () => {
   const tracker = newPositionTracker();
   tracker.joined(at("7.58"), 2);
   for (const text of ["7.49", "7.50"]) tracker.judge(message(text));
   assert.equal(String(tracker.position(SUBJECT)), "7.58");
 });
 
-test("a gap of a whole pattern forgets every stand", () => {
+test("a gap of a whole pattern forgets every position", () => {
   const tracker = newPositionTracker("7.4", true);
   tracker.resumeToken("1.2.3", null);
   tracker.place(new Gap("/a/**", null, null, "epoch", null, "/a/**"));
@@ -99,7 +99,7 @@ test("a gap of a whole pattern forgets every stand", () => {
   assert.equal(tracker.judge(message("7.4", { isSnapshot: true })), "new");
 });
 
-test("a pattern forgets the longest untouched subject and then resumes by its resume token and what came after it", () => {
+test("a pattern forgets the longest untouched subject and then resumes by its resume token and the later positions", () => {
   const tracker = newPositionTracker(null, true, 2);
   tracker.judge(message("7.1", { subject: "/a/1" }));
   tracker.resumeToken("1.1.1", "n");
@@ -157,7 +157,7 @@ test("a question that the server would not take is left to the resume token", ()
   assert.equal(new ResumePoint(many(4_000, 0), "1.1.1", "n").forNode("other").after.size, 4_000);
 });
 
-test("who goes on from a stand knows what is beyond its resume token", () => {
+test("a tracker made from a resume point knows what is beyond its resume token", () => {
   const first = newPositionTracker(null, true);
   first.judge(message("7.1", { subject: "/a/1" }));
   first.resumeToken("1.1.1", "n");
@@ -169,7 +169,7 @@ test("who goes on from a stand knows what is beyond its resume token", () => {
   assert.deepEqual(second.resumePoint.forNode("n").toJSON(), { after: { "/a/1": "7.2" }, since: "1.1.1" });
 });
 
-test("a stand is read back from what is saved, and nothing else is one", () => {
+test("a resume point is read from what was saved, and anything else is refused", () => {
   const resumePoint = new ResumePoint(new Map([[SUBJECT, at("7.18446744073709551615")]]), "1.1.1", "n");
   assert.deepEqual(ResumePoint.fromJSON(JSON.parse(JSON.stringify(resumePoint))), resumePoint);
   assert.equal(ResumePoint.fromJSON({ after: { "/a": "7.1" }, recent: 9 }).recent, 1);

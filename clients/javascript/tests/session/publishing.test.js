@@ -69,7 +69,7 @@ test("without a key a lost answer is an error and nothing is sent twice", () => 
   assert.equal(queue.size, 0);
 });
 
-test("what the server did not take goes back to its place", () => {
+test("a publish that the server did not accept returns to its place in the order", () => {
   const [queue, takeId] = [newQueue(100, 1 << 20, 2), ids()];
   for (const key of "abc") queue.add(draft("1", key), ignore);
   queue.send(takeId);
@@ -106,7 +106,7 @@ test("given up before it was sent it is never sent", () => {
   assert.deepEqual([queue.size, queue.bytes], [0, 0]);
 });
 
-test("given up it frees its place at once, and on the way it is not sent again", () => {
+test("an abandoned publish frees its slot at once, and is not sent again", () => {
   const queue = newQueue(2);
   for (let n = 0; n < 1_000; n++) queue.giveUp(queue.add(draft(), ignore));
   queue.giveUp(queue.add(draft(), ignore));

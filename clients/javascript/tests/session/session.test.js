@@ -113,7 +113,7 @@ describe("what is asked", () => {
     assert.deepEqual(taken(core).map((each) => each.json()), [2]);
   });
 
-  test("a full reader is set aside and taken up where it stood", () => {
+  test("a full reader is paused and resumed at its position", () => {
     const [session, core, node] = [newSession(), newSubscribing("/a/1", 2), new ModelNode()];
     session.subscribe(core);
     for (const command of connected(session)) node.take(command);
@@ -130,7 +130,7 @@ describe("what is asked", () => {
     assert.equal(String(ask.resumePoint.after.get("/a/1")), "7.2");
   });
 
-  test("a pattern cut in a first join too large to go on from begins anew and says so", () => {
+  test("a pattern cut in a first join that is too large to resume starts again and reports it", () => {
     const [session, core] = [newSession(), newSubscribing("/a/*", 10_000)];
     session.subscribe(core);
     const [ask] = connected(session);
@@ -146,7 +146,7 @@ describe("what is asked", () => {
     assert.deepEqual([items.at(-1).type, items.at(-1).subject, items.at(-1).missed], ["gap", "/a/*", null]);
   });
 
-  test("statuses tell of the connection and do not pile up", () => {
+  test("statuses describe the connection and do not pile up", () => {
     const [session, core] = [newSession(), newSubscribing("/a")];
     session.subscribe(core);
     for (let now = 0; now < 3; now++) {
@@ -170,7 +170,7 @@ describe("what is refused", () => {
     assert.deepEqual(connected(session, 3), []);
   });
 
-  test("a subscription that the server ends says why", () => {
+  test("a subscription that the server ends has the reason", () => {
     const [session, core] = [newSession(), newSubscribing("/a")];
     session.subscribe(core);
     connected(session);
@@ -250,7 +250,7 @@ describe("how a connection ends", () => {
     });
   }
 
-  test("who slept past its token's end comes back with a fresh one, but not twice with the same", () => {
+  test("a client that slept past its token's end reconnects with a fresh one, but not twice with the same", () => {
     const session = newSession({}, true);
     connected(session);
     session.lost(1, Code.TokenExpired, "");
@@ -260,7 +260,7 @@ describe("how a connection ends", () => {
     assert.equal(session.phase, "over");
   });
 
-  test("the server says when to come back", () => {
+  test("the server sets the time to reconnect", () => {
     const session = newSession();
     connected(session);
     session.lost(9, 4200, '{"name":"Draining","reconnect_after_ms":1234}');
@@ -293,7 +293,7 @@ describe("how a connection ends", () => {
 });
 
 describe("a draining server", () => {
-  test("gets no new publish and is left when it said", () => {
+  test("gets no new publish and is left at the time it set", () => {
     const [session, settled] = [newSession(), []];
     session.publish(draft("/a", "a"), (outcome) => settled.push(outcome));
     const [first] = connected(session);
@@ -347,7 +347,7 @@ describe("signs of life", () => {
     assert.equal(session.tick(10_001), "the server does not answer");
   });
 
-  test("silence of our own making says nothing about the server", () => {
+  test("silence while this side does not read does not mean that the server is dead", () => {
     const session = newSession();
     connected(session);
     session.liveness.hold(1, true);

@@ -1,4 +1,4 @@
-// A token that is waited for: it takes as long as it takes, and holds nobody who leaves.
+// A token that is slow to arrive does not delay closing the client.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,9 +6,9 @@ import { test } from "node:test";
 import { Client } from "../../src/node.js";
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-const NOBODY = "ws://127.0.0.1:9"; // never asked: there is no token
+const NOBODY = "ws://127.0.0.1:9"; // never connected to: there is no token
 
-/** A token function that never answers, and says when it is asked. */
+/** A token function that never answers, and reports when it is called. */
 function never() {
   let asked = 0;
   const waiting = [];
@@ -23,14 +23,14 @@ function never() {
   return { token, until };
 }
 
-test("who closes does not wait for a token that never comes", { timeout: 20_000 }, async () => {
+test("closing does not wait for a token that never arrives", { timeout: 20_000 }, async () => {
   const { token, until } = never();
   const client = new Client(NOBODY, { token, log: silent });
   await until(1);
   await client.close();
 });
 
-test("who pauses and comes back is asked for a token again", { timeout: 20_000 }, async () => {
+test("after a pause and a resume the token is requested again", { timeout: 20_000 }, async () => {
   const { token, until } = never();
   const client = new Client(NOBODY, { token, log: silent });
   await until(1);

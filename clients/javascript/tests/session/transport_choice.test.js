@@ -10,7 +10,7 @@ const FAILED = { code: null, reason: "refused" };
 let addresses = 0;
 const fresh = () => `ws://n${++addresses}/v1/live`;
 
-/** A TransportChoice whose WebSockets open when `isOpen` says so. */
+/** A TransportChoice whose WebSockets open when `isOpen` is true. */
 function make(choice = "auto", encoding = "json") {
   const sockets = [];
   const platform = {
@@ -48,7 +48,7 @@ test("events that are held back are followed by long poll, which the next client
   assert.equal(make().transports.choose(fresh()).name, "websocket", "another address is another matter");
 });
 
-test("where nothing works it begins anew with a WebSocket, after a wait", () => {
+test("if nothing works it begins again with a WebSocket, after a wait", () => {
   const { transports } = make();
   const url = fresh();
   transports.choose(url);
@@ -58,7 +58,7 @@ test("where nothing works it begins anew with a WebSocket, after a wait", () => 
   assert.deepEqual([transports.isNextAtOnce, transports.choose(url).name], [false, "websocket"]);
 });
 
-test("a WebSocket that has worked is given up after three failures only, one that said why never", () => {
+test("a WebSocket that has worked is given up only after three failures, and never if the server gave a reason", () => {
   const { transports } = make();
   const url = fresh();
   transports.choose(url);
@@ -73,7 +73,7 @@ test("a WebSocket that has worked is given up after three failures only, one tha
   assert.equal(other.choose(fresh()).name, "websocket", "who gives a code was reached");
 });
 
-test("while events carry, a WebSocket is tried beside them, ever more seldom, and taken when it opens", () => {
+test("while events work, a WebSocket is tried less and less often, and used when it opens", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const { transports, sockets } = make();
   const url = fresh();
@@ -104,7 +104,7 @@ test("a WebSocket that is taken up and never answered is given up, and tried aga
   transports.worked(() => {});
   mock.timers.tick(1_000);
   assert.equal(sockets.length, 1);
-  mock.timers.tick(5_000); // the longest a handshake may take beside another way
+  mock.timers.tick(5_000); // the longest that a handshake may take while another transport is in use
   assert.equal(sockets[0].isAborted, true);
   mock.timers.tick(2_000);
   assert.equal(sockets.length, 2);
@@ -112,7 +112,7 @@ test("a WebSocket that is taken up and never answered is given up, and tried aga
   mock.timers.reset();
 });
 
-test("connections that are cut make nobody wait longer for a WebSocket: none was tried", () => {
+test("cut connections do not delay the next WebSocket: none was tried", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const { transports, sockets } = make();
   const url = fresh();

@@ -78,7 +78,7 @@ describe("a slow consumer", LIMITS, () => {
     await client.close();
   });
 
-  test("does not hold up who waits for an answer", async () => {
+  test("does not delay callers that wait for an answer", async () => {
     const peer = new Peer();
     peer.canPause = true;
     const client = open(peer, { settings: { itemsMax: 4 } });
@@ -129,7 +129,7 @@ describe("a lost connection", LIMITS, () => {
     await client.close();
   });
 
-  test("is said in words, also where the server closed with an object", async () => {
+  test("is reported in words, also if the server closed with an object", async () => {
     const peer = new Peer();
     const client = open(peer);
     await client.connected();
@@ -156,7 +156,7 @@ describe("a lost connection", LIMITS, () => {
     await client.close();
   });
 
-  test("with once: false the answer is lost, and it is said", async () => {
+  test("with once: false the answer is lost, and that is reported", async () => {
     const peer = new Peer();
     const client = open(peer);
     await client.connected();
@@ -182,7 +182,7 @@ describe("a lost connection", LIMITS, () => {
     assert.equal(peer.urls.length, 1);
   });
 
-  test("goes on to the next server", async () => {
+  test("continues with the next server", async () => {
     const peer = new Peer();
     peer.isClosed = true;
     const client = new Client(["ws://a", ["ws://b", 2]], { transport: peer.transport, settings: QUICK, log: logOf([]) });
@@ -192,7 +192,7 @@ describe("a lost connection", LIMITS, () => {
     await client.close();
   });
 
-  test("a frame that is none gives it up, and it is made again", async () => {
+  test("an invalid frame ends it, and the client reconnects", async () => {
     const peer = new Peer();
     const client = open(peer);
     const subscription = client.subscribe("/a");
@@ -245,7 +245,7 @@ describe("limits", LIMITS, () => {
     await client.close();
   });
 
-  test("a publish that nobody waits for any more is not sent", async () => {
+  test("a publish that is no longer awaited is not sent", async () => {
     const peer = new Peer();
     peer.isClosed = true;
     const client = open(peer);
@@ -314,7 +314,7 @@ describe("the end", LIMITS, () => {
     assert.throws(() => client.subscribe("/b"), GodwitError);
   });
 
-  test("of a subscription that is refused is told to its listener", async () => {
+  test("of a subscription that is refused reaches its listener", async () => {
     const peer = new Peer();
     peer.isMute = true;
     const client = open(peer);
@@ -329,7 +329,7 @@ describe("the end", LIMITS, () => {
     await client.close();
   });
 
-  test("of the replies is told to who asks, and a later request asks anew", async () => {
+  test("of the replies rejects the request, and a later request subscribes again", async () => {
     const peer = new Peer();
     const client = open(peer);
     peer.refuses = "subscribe";
@@ -340,7 +340,7 @@ describe("the end", LIMITS, () => {
     await client.close();
   });
 
-  test("what cannot be asked is said at once", () => {
+  test("an invalid request is refused at once", () => {
     const peer = new Peer();
     assert.throws(() => new Client("http://x"), RangeError);
     assert.throws(() => open(peer, { encoding: "xml" }), RangeError);

@@ -1,4 +1,4 @@
-// What `done` says: that a subscription or a watch has ended, and with which error, whether it is iterated or has a listener.
+// `done` reports that a subscription or a watch has ended, and its error, whether it is iterated or has a listener.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -9,7 +9,7 @@ import { HttpNode } from "./http_node.js";
 import { LIMITS, QUICK, logOf } from "./opening.js";
 import { Peer } from "./peer.js";
 
-/** A client of a peer that knows numbers, with an HTTP node beside it. */
+/** A client of a peer that knows numbers, with an HTTP node next to it. */
 function openBoth(address, transport) {
   const [peer, http, posted] = [new Peer(), new HttpNode(), []];
   peer.hasPublisher = true;

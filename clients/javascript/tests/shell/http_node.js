@@ -35,7 +35,7 @@ export class HttpNode {
     return at;
   }
 
-  /** What is open now carries nothing any more, and nobody is told. */
+  /** Open connections carry nothing any more, and no side is notified. */
   silence(isIt = () => true) {
     for (const each of this.#open) if (isIt(each.request)) each.isSilent = true;
   }
@@ -169,7 +169,7 @@ export class HttpNode {
 /** What the commands of a stream ask for. */
 const commandsOf = (body) => JSON.parse(body).map(({ id, subscribe, after, since }) => ({ id, subject: subscribe, after, since }));
 
-/** What a query asks for: each subject with the places behind it. */
+/** What a query asks for: each subject with its positions. */
 function wishesOf(parameters) {
   const wishes = [];
   for (const [name, value] of parameters) {
@@ -189,7 +189,7 @@ function problem(status, code, title) {
   return new Response(body, { status, headers: { "retry-after": "1" } });
 }
 
-/** Time that passes when a test says so; whoever waits for a timer waits for that. */
+/** A clock that the test advances; timers depend on it. */
 export class Clock {
   now = 0;
 

@@ -1,4 +1,4 @@
-// What a client says while it has no server, and times that are longer than a timer of JavaScript can be.
+// What a client logs while it has no server, and times that are longer than a timer of JavaScript can be.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -75,7 +75,7 @@ for (const transport of /** @type {const} */ (["websocket", "sse", "poll"])) {
     const client = new Client(url, { log: new Lines(), settings: QUICK, transport });
     await assert.rejects(client.connected(), /421: this is the admin port/);
     await assert.rejects(client.publish("/a", 1), /this is the admin port/);
-    assert.ok(asked <= (transport === "websocket" ? 1 : 2), `${asked} requests`); // HTTP asks for the stream beside the first one
+    assert.ok(asked <= (transport === "websocket" ? 1 : 2), `${asked} requests`); // HTTP requests the stream in addition to the first one
     await client.close();
     stop();
   });

@@ -1,4 +1,4 @@
-// How the shell's tests open a client: on a peer in memory, quick to come back, silent; on a page whose life a test decides.
+// How the shell's tests open a client: on a peer in memory, quick to reconnect, without log; on a page whose events the test decides.
 
 import { Client as AnyClient } from "../../src/client.js";
 import { Client } from "../../src/node.js";

@@ -9,7 +9,7 @@ import { LIMITS, QUICK, logOf, numbers, open, openOnPage, take } from "./opening
 import { Peer } from "./peer.js";
 
 describe("tokens", LIMITS, () => {
-  test("are asked for at each connect, and again when one is about to expire", async () => {
+  test("are requested at each connect, and again when one is about to expire", async () => {
     const peer = new Peer();
     let count = 0;
     const client = open(peer, { token: async () => `t${++count}`, settings: { answerTimeoutMs: 40 } });
@@ -23,7 +23,7 @@ describe("tokens", LIMITS, () => {
     await client.close();
   });
 
-  test("that cannot be had are tried again, and it is said", async () => {
+  test("that cannot be obtained are requested again, with a warning", async () => {
     const [peer, lines] = [new Peer(), []];
     let count = 0;
     const token = () => (++count < 3 ? Promise.reject(new Error("no")) : "t");
@@ -33,7 +33,7 @@ describe("tokens", LIMITS, () => {
     await client.close();
   });
 
-  test("that cannot be renewed are asked for again after a while, and the client lives", async () => {
+  test("that cannot be renewed are requested again after a while, and the client stays connected", async () => {
     const [peer, lines, clock] = [new Peer(), [], { now: 0 }];
     const answers = ["first", new Error("no"), "second"];
     const token = async () => {
@@ -55,7 +55,7 @@ describe("tokens", LIMITS, () => {
     await client.close();
   });
 
-  test("that expired while the client slept are fetched anew", async () => {
+  test("that expired while the client slept are fetched again", async () => {
     const peer = new Peer();
     let count = 0;
     const client = open(peer, { token: () => `t${++count}` });
@@ -67,7 +67,7 @@ describe("tokens", LIMITS, () => {
 });
 
 describe("a page", LIMITS, () => {
-  test("that is hidden for long leaves the server, and goes on where it stood when it is looked at", async () => {
+  test("that is hidden for long disconnects, and continues from its position when it is visible again", async () => {
     const peer = new Peer();
     const { client, page } = openOnPage(peer, { pauseHiddenMs: 5 });
     const subscription = client.subscribe("/a");
@@ -86,7 +86,7 @@ describe("a page", LIMITS, () => {
     assert.equal(page.isWatched, false);
   });
 
-  test("that is looked at again soon stays, and is asked for a sign of life", async () => {
+  test("that is visible again soon stays connected, and its connection is checked", async () => {
     const peer = new Peer();
     const { client, page } = openOnPage(peer, { pauseHiddenMs: 60_000, settings: { answerTimeoutMs: 40 } });
     await client.connected();
@@ -111,7 +111,7 @@ describe("a page", LIMITS, () => {
     await client.close();
   });
 
-  test("that comes back online tries at once", async () => {
+  test("that is online again reconnects at once", async () => {
     const peer = new Peer();
     peer.isClosed = true;
     const { client, page } = openOnPage(peer, { settings: { reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 } });
@@ -124,7 +124,7 @@ describe("a page", LIMITS, () => {
     await client.close();
   });
 
-  test("that subscribes again goes on from where it stood, saved or not", async () => {
+  test("that subscribes again continues from its position, saved or not", async () => {
     const [peer, positions] = [new Peer(), new Map()];
     const { client } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
     const subscription = client.subscribe("/a");
@@ -137,7 +137,7 @@ describe("a page", LIMITS, () => {
     await client.close();
   });
 
-  test("whose store fails goes on, and it is said", async () => {
+  test("whose store fails continues, with a warning", async () => {
     const [peer, lines] = [new Peer(), []];
     const store = { get: () => undefined, set: () => {}, save: () => Promise.reject(new Error("full")) };
     const { client, page } = openOnPage(peer, { positions: store, log: logOf(lines) });
@@ -150,7 +150,7 @@ describe("a page", LIMITS, () => {
     assert.ok(lines.some((line) => line.includes("could not save positions")));
   });
 
-  test("whose saved place a gap of the whole pattern made nothing forgets it", async () => {
+  test("whose saved position was voided by a gap of the whole pattern forgets it", async () => {
     const [peer, positions] = [new Peer(), new Map([["/a/*", { since: "1.2.3" }]])];
     const { client } = openOnPage(peer, { positions });
     const subscription = client.subscribe("/a/*");
@@ -163,7 +163,7 @@ describe("a page", LIMITS, () => {
     assert.deepEqual([...positions.keys()], []);
   });
 
-  test("that is left has saved its places", async () => {
+  test("that is left has saved its positions", async () => {
     const [peer, positions] = [new Peer(), new Map()];
     const { client, page } = openOnPage(peer, { positions, settings: { positionsSaveMs: 3_600_000 } });
     const subscription = client.subscribe("/a");

@@ -26,12 +26,12 @@ export class Peer {
     return this.canPause ? link : { send: (frame) => link.send(frame), close: (...end) => link.close(...end), abort: () => link.abort() };
   };
 
-  /** Until something is true; looked at whenever something is heard. */
+  /** Until a condition is true; it is checked after each received command. */
   async until(isTrue) {
     while (!isTrue()) await this.news.wait();
   }
 
-  /** Until so many of a verb were heard, all of which are returned. */
+  /** Until this many commands of a verb were received; returns them. */
   async hear(verb, count = 1) {
     const found = () => this.heard.filter((command) => verb in command);
     await this.until(() => found().length >= count);

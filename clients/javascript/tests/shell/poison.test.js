@@ -59,7 +59,7 @@ for (const [way, request] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/mess
   }
 }
 
-test("a server that cannot read two frames in a row ends the client with a sentence that says so", LIMITS, async () => {
+test("a server that cannot read two frames in a row ends the client with an error that says why", LIMITS, async () => {
   const peer = new Peer();
   const client = open(peer);
   for (let n = 0; n < 2; n++) {

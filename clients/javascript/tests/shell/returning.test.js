@@ -1,5 +1,5 @@
-// A client over HTTP comes back from every state in which the network, or a node that leaves, can leave it: once all is well
-// again it is served within a minute, of which the longest part is the silence that makes it doubt what it waits for.
+// A client over HTTP recovers from every state in which the network, or a node that shuts down, can leave it: once all is well
+// again it is served within a minute. The longest part is the silence after which it gives up a request.
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -22,7 +22,7 @@ afterEach(async () => {
   clock.stop();
 });
 
-/** A subscription, and what it was told. */
+/** A subscription, and what it received. */
 function follow(selector, options = {}) {
   const seen = [];
   const note = (message) => seen.push(message.json());
@@ -63,7 +63,7 @@ for (const [way, get] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/messages
             await comesBack(follower);
           });
 
-          test(`a ${request} that is ${harm} when it comes back`, LIMITS, async () => {
+          test(`a ${request} that is ${harm} when it reconnects`, LIMITS, async () => {
             const follower = await serve();
             node.harm = (each) => (each === request ? harm : undefined);
             const count = node.asked.length;
@@ -91,7 +91,7 @@ for (const [way, get] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/messages
         await comesBack(follower);
       });
 
-      test("a node that leaves, and takes nothing more of whom it has welcomed", LIMITS, async () => {
+      test("a node that shuts down, and accepts nothing more of connected clients", LIMITS, async () => {
         node.harm = (request) => {
           if (request === POST) queueMicrotask(() => (node.isDraining = true));
         };
@@ -102,7 +102,7 @@ for (const [way, get] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/messages
     });
   }
 
-  test(`by ${way} silence is found out sooner where that is asked for`, LIMITS, async () => {
+  test(`by ${way} silence is noticed sooner if that is requested`, LIMITS, async () => {
     client = openOverHttp(node, clock, way, { ...SETTINGS, pingIntervalMs: 2_000, answerTimeoutMs: 1_000, streamTimeoutMs: 1_000 });
     const { seen } = follow("/a");
     node.append("/a", 1);
@@ -134,7 +134,7 @@ for (const [way, get] of [["sse", "POST /v1/stream"], ["poll", "GET /v1/messages
       });
     }
 
-    test("a publish that is swallowed, while messages go on coming", LIMITS, async () => {
+    test("a publish that is swallowed, while messages still arrive", LIMITS, async () => {
       const { seen } = follow("/a");
       assert.ok(await clock.until(() => node.asked.includes(get), 1_000));
       node.harm = (request) => (request === POST ? "swallowed" : undefined);

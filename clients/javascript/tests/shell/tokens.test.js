@@ -7,7 +7,7 @@ import { Unauthorized } from "../../src/node.js";
 import { LIMITS, open } from "./opening.js";
 import { Peer } from "./peer.js";
 
-test("Unauthorized ends the client and whoever waits for it", LIMITS, async () => {
+test("Unauthorized ends the client and rejects all that wait for it", LIMITS, async () => {
   const peer = new Peer();
   let calls = 0;
   const token = () => {

@@ -41,7 +41,7 @@ for (const [name, [text, expected]] of Object.entries(CASES)) {
   });
 }
 
-test("what a node writes is read as what it said", () => {
+test("events are read as the node wrote them", () => {
   const cases = vectors("codec").cases.filter(({ sse }) => sse);
   assert.ok(cases.length > 20);
   for (const { name, json, sse } of cases) {

@@ -1,4 +1,4 @@
-// A link over HTTP against answers made up: tokens shown, refusals told to whom they concern, answers that are too large or none.
+// A link over HTTP against answers made up: tokens in requests, refusals passed to the right subscription, answers that are too large or invalid.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -16,7 +16,7 @@ const events = (...texts) =>
     "content-type": "text/event-stream",
   });
 
-/** A link whose requests are answered by `reply`; what it asked, told, and how it ended. */
+/** A link whose requests are answered by `reply`; its requests, its events, and how it ended. */
 function open(way, reply, frameBytesMax = 10_000) {
   const asked = [];
   const pushes = [];
@@ -99,7 +99,7 @@ test("what answers something else to an empty array of publishes is no node", LI
 });
 
 for (const way of /** @type {const} */ (["sse", "poll"])) {
-  test(`by ${way} a subscription that is refused is told alone, and the others go on`, LIMITS, async () => {
+  test(`by ${way} a refusal reaches only its subscription, and the others continue`, LIMITS, async () => {
     const { link, say, heard, pushes } = open(way, (url) => {
       if (url.search.includes("/secret")) return problem(403, 4113, "SubscribeForbidden");
       const refused = { id: 1, error: 4113, name: "SubscribeForbidden", reason: "because", retry: false };
@@ -115,14 +115,14 @@ for (const way of /** @type {const} */ (["sse", "poll"])) {
   });
 }
 
-test("a poll whose answer breaks off is asked for fewer messages, by the next link too, and for more as they come whole", LIMITS, async () => {
+test("after an interrupted answer a poll requests fewer messages, on the next link too, and more after complete ones", LIMITS, async () => {
   const limits = [];
   const whole = () => answer(200, "[]", { "godwit-position": "7.0" });
   const broken = () => answer(200, new ReadableStream({ start: (to) => to.error(new TypeError("terminated")) }), { "godwit-position": "7.0" });
   const ask = async (url, { method }) => {
     if (method === "POST") return answer(200, "[]");
     limits.push(Number(new URL(url).searchParams.get("limit")));
-    if (limits.length === 2) throw new TypeError("fetch failed"); // by somebody between, who had waited for all of it
+    if (limits.length === 2) throw new TypeError("fetch failed"); // by a proxy that had waited for the whole answer
     return limits.length === 1 ? broken() : limits.length < 6 ? whole() : new Promise(() => {});
   };
   const transport = httpTransport("poll", { ask, now: () => performance.now() });
@@ -153,7 +153,7 @@ test("a link that ends while it is paused asks for nothing more", LIMITS, async 
   assert.equal(asked.length, count);
 });
 
-test("publishes that are refused together are tried one by one, and the one that is to blame is told", LIMITS, async () => {
+test("publishes that are refused together are tried one by one, and only the invalid one is refused", LIMITS, async () => {
   const { link, say, heard, asked } = open("poll", (_, { body }) => {
     const commands = JSON.parse(body);
     if (commands.some(({ publish }) => publish === "/huge")) return problem(413, 4156, "BodyTooBig");
@@ -173,7 +173,7 @@ test("an event that is larger than allowed ends the link", LIMITS, async () => {
   assert.match((await ended()).reason, /more than 10000/);
 });
 
-test("a stream that is none, and one by which nothing comes, end the link; of the latter another way may work", LIMITS, async () => {
+test("an answer that is not a stream, and a silent stream, end the link; after a silent one another transport may work", LIMITS, async () => {
   const none = open("sse", () => answer(200, "<html></html>", { "content-type": "text/html" }));
   none.say({ id: 1, subscribe: "/a" });
   assert.match((await none.ended()).reason, /not a stream of events/);
@@ -182,7 +182,7 @@ test("a stream that is none, and one by which nothing comes, end the link; of th
   assert.equal((await mute.ended()).isUnusable, true);
 });
 
-test("a stream that a node closes ends the link with the code it says", LIMITS, async () => {
+test("a stream that a node closes ends the link with the node's code", LIMITS, async () => {
   const { say, ended } = open("sse", () => events('event: closed\ndata: {"closed":4003,"name":"TokenExpired","reason":"late","retry":false}\n\n'));
   say({ id: 1, subscribe: "/a" });
   assert.deepEqual(await ended(), { code: 4003, reason: "late" });

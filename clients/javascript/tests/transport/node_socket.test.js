@@ -21,7 +21,7 @@ const welcome = (key, protocol = OPTIONS.subprotocol) =>
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
   `Sec-WebSocket-Accept: ${createHash("sha1").update(key + GUID).digest("base64")}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`;
 
-/** A certificate for 127.0.0.1 that nobody else trusts. */
+/** A certificate for 127.0.0.1 that only this test trusts. */
 function certificate() {
   const folder = mkdtempSync(join(tmpdir(), "godwit-"));
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -53,7 +53,7 @@ async function serve(converse, tls = undefined) {
   return { url: `${tls ? "wss" : "ws"}://127.0.0.1:${port}/v1/live`, stop };
 }
 
-/** Open a link and keep what it tells. */
+/** Open a link and keep its events. */
 function open(url, tls = {}) {
   const frames = [];
   let tell = () => {};
@@ -67,7 +67,7 @@ function open(url, tls = {}) {
     drained: () => note("drained"),
     closed: (end) => note(end),
   });
-  /** Until so much was told. */
+  /** Until this many events arrived. */
   const heard = async (count) => {
     while (frames.length < count) await new Promise((resolve) => (tell = () => resolve(undefined)));
     return frames;
@@ -105,7 +105,7 @@ for (const [name, answer, reason] of /** @type {const} */ ([
   });
 }
 
-test("nobody there is an end with a reason", LIMITS, async () => {
+test("no server at the address ends the link with a reason", LIMITS, async () => {
   const { url, stop } = await serve(() => {});
   stop();
   const [end] = await open(url).heard(1);
@@ -192,7 +192,7 @@ test("a paused link delivers nothing, not even the rest of a chunk, until it is 
   stop();
 });
 
-test("who sends more than is taken is told to wait, and when to go on", LIMITS, async () => {
+test("a sender that is faster than the socket is asked to wait, and then to continue", LIMITS, async () => {
   let take = () => {};
   const { url, stop } = await serve((socket, key) => {
     socket.write(welcome(key));

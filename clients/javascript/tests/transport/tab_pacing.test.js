@@ -56,7 +56,7 @@ test("a hidden page holds no connection, unless it is to stay; over HTTP/2 both 
   await paces[0].until(null);
 });
 
-test("pages that go elsewhere are not counted, and neither is who is outside of a browser", LIMITS, async () => {
+test("pages that connect elsewhere are not counted, and neither are clients outside a browser", LIMITS, async () => {
   const here = join();
   Array.from({ length: 6 }, () => join({ base: "http://b:1" }));
   const there = open.at(-1);

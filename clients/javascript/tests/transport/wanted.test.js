@@ -1,4 +1,4 @@
-// What one subscription asks for over HTTP: its query, its place, and when it is too long.
+// How HTTP requests one subscription: its query, its position, and when it is too long.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { Wanted, bodyOf, gapOf, isRoomFor, resumeTokenOf, queryOf } from "../../
 const RESUME_TOKEN = "a1.7.99";
 const want = (subscribe, rest = {}) => new Wanted({ id: 1, subscribe, ...rest });
 
-test("a subject is asked for from its position, a pattern from its resume token or its map", () => {
+test("a subject is requested from its position, a pattern from its resume token or its map", () => {
   const cases = [
     [want("/a/b"), "subject=/a/b"],
     [want("/a b?&é"), "subject=/a%20b%3F%26%C3%A9"],
@@ -22,7 +22,7 @@ test("a subject is asked for from its position, a pattern from its resume token 
   assert.equal(queryOf(both), "subject=/a&subject=/b&on_gap=oldest");
 });
 
-test("its place moves with what it is told, and a gap of a whole pattern takes it away", () => {
+test("its position follows the received messages, and a gap of a whole pattern removes it", () => {
   const subject = want("/a", { after: "7.1" });
   subject.passed({ message: "/a", at: "7.2" });
   subject.passed({ message: "/a" });
@@ -36,7 +36,7 @@ test("its place moves with what it is told, and a gap of a whole pattern takes i
   assert.equal(pattern.place, null);
 });
 
-test("a map that is too long to be asked for is left out and owed as a gap", () => {
+test("a map that is too long for a request is left out and reported as a gap", () => {
   const places = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`/long/subject/${n}`, "7.1"]));
   const pattern = want("/long/**", { after: places });
   assert.equal(queryOf([pattern]), "subject=/long/**");
@@ -58,7 +58,7 @@ test("subscriptions share a long poll where gaps are treated alike", () => {
   assert.notEqual(want("/a").groupKey, want("/b", { on_gap: "oldest" }).groupKey);
 });
 
-test("a stream is asked with each command as it was given, and later from its place", () => {
+test("a stream requests each command as it was given, and later from its position", () => {
   const subject = want("/a", { last: 3, on_gap: "oldest", conflate_ms: 100 });
   const pattern = want("/b/*", { after: { "/b/x": "7.1" }, snapshot: false });
   const written = () => JSON.parse(bodyOf([subject, pattern], [new Watched({ id: 9, watch: "/c" })]));
