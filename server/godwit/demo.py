@@ -94,7 +94,7 @@ class Telemetry:
             self._cores_s = time.monotonic()  # not the round's: the thread may have waited for a core since
             self._cores = [_percent(*each) for each in zip(before, self._spent, strict=False)]  # cores come and go
         if not (cores := self._cores):
-            return  # there was no time yet of which to tell
+            return  # no interval long enough has been measured yet
         yield "cpu", {"percent": round(sum(cores) / max(len(cores), 1), 1), "cores": len(cores)}
         for number, percent in enumerate(cores):
             yield f"cpu/{number}", {"percent": percent}

@@ -113,7 +113,7 @@ class CommandRefused(GodwitError):
 
 
 class SessionClosed(GodwitError):
-    """The session is over. `reconnect` is true if the client may reconnect, after `reconnect_after_ms`, or after a wait of its own if
+    """The session ended. `reconnect` is true if the client may reconnect, after `reconnect_after_ms`, or after a wait of its own if
     that is None.
     """
 

@@ -33,7 +33,7 @@ from .vouching import Configured, Vouching, list_judges
 EVERYTHING = (Rule.allow("/**"), Rule.allow("/$node/**", "subscribe"))
 """The node's statistics as well, which no leading wildcard covers: clients that may do everything may read them."""
 _JOINED = ("anonymous", "basic", "authorizer")
-"""Authorities that a source does not name. The source of a token or certificate names who signed it, whatever names share it."""
+"""Authorities that a source does not name. The source of a token or certificate is its signer, even if several share a name."""
 LISTENING = (Rule.allow("/**", "subscribe"),)
 
 
@@ -150,7 +150,7 @@ def build_access_mode(
     anonymous, authorizer = (None, hosted) if hosted is not None else _build_judge(access, issuers)
     judges_tokens = authorizer is not None
     if tls is not None and tls.client_identity != "none":
-        from .certificate import CertificateAuthorizer, read_authorities  # its library is loaded by who uses it
+        from .certificate import CertificateAuthorizer, read_authorities  # its library is loaded only in this mode
 
         basis = EVERYTHING if access.mode == "none" else LISTENING if access.mode == "basic" else ()
         leaves_rights = access.mode == "custom"
@@ -159,7 +159,7 @@ def build_access_mode(
             authorizer, access, tls.client_identity, basis, leaves_rights=leaves_rights, authorities=authorities
         )
     if dispatch is not None and (dispatch.token_keys_file or dispatch.token_keys_url):
-        from .dispatch import DispatchAuthorizer  # its libraries are loaded by who uses them
+        from .dispatch import DispatchAuthorizer  # its libraries are loaded only if needed
 
         authorizer = DispatchAuthorizer(authorizer, dispatch, access, anonymous, judges_tokens=judges_tokens)
         judges_tokens = True
@@ -174,7 +174,7 @@ def _build_judge(
     if access.mode == "basic":
         return LISTENING, BasicAuthorizer(list_tokens(access))
     if access.mode == "jwt":
-        from .tokens import TokenAuthorizer  # its libraries are loaded by who uses them
+        from .tokens import TokenAuthorizer  # its libraries are loaded only if needed
 
         for first, second in list_lookalikes(issuer.identity_prefix for issuer in issuers):
             read_logger().warning("identity_prefixes_ambiguous", first=first, second=second)

@@ -17,7 +17,7 @@ def check_connect(answer: object) -> Grant | Refusal:
     try:
         if isinstance(answer, Grant):
             rules = (Rule(rule.pattern, rule.actions, rule.verdict) for rule in answer.rules)
-            # an authorizer of a user's says none of them
+            # a user's authorizer sets none of these
             source, authority = getattr(answer, "source", None), getattr(answer, "authority", "authorizer")
             configured = getattr(answer, "configured", 0)
             ends = (answer.expires_ms, answer.token_id, answer.tenant, source, authority, configured)

@@ -115,7 +115,7 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
 
     @web.middleware
     async def protect(request: web.Request, handler: Handler) -> web.StreamResponse:
-        is_health = request.path in health.PATHS  # probes ask by addresses and names of their own, or by none
+        is_health = request.path in health.PATHS  # probes use other host names and addresses, or send none
         if not is_health and not is_host_allowed(request.headers.get("Host", ""), config.hosts):
             return refuse(403, "the admin port does not answer to this Host; list its name in admin.hosts")
         if request.path in CLIENT_PATHS:

@@ -50,7 +50,7 @@ async def _sample(view: NodeView, series: Series) -> None:
             # Read after the statistics: a subject that the monitor adds in between must not count as a user's.
             stats = {**stats, "own_subjects": view.monitor.own_subjects}
             series.add(time.time_ns() // 1_000_000, time.monotonic(), stats, cost)
-        except Exception as error:  # a chart without a point is better than none at all from here on
+        except Exception as error:  # one missing point is better than no more points
             read_logger().warning("sample_failed", reason=f"{type(error).__name__}: {error}")
         next_s = max(next_s + INTERVAL_MS / 1000, loop.time())
         await asyncio.sleep(next_s - loop.time())

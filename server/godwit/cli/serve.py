@@ -191,7 +191,7 @@ def _note_forced_end(threads: str) -> None:
 def _open_dispatch(config: Config) -> DispatchPart | None:
     if not config.dispatch.enabled:
         return None
-    from ..dispatch.part import DispatchPart  # its libraries are loaded by who uses them
+    from ..dispatch.part import DispatchPart  # its libraries are loaded only if needed
 
     return DispatchPart(config)
 
@@ -256,7 +256,7 @@ async def _reload_on_hangup(hangups: asyncio.Event, node: Node) -> None:
         hangups.clear()
         try:
             await node.reload()
-        except ConfigInvalid as error:  # the operator's mistake: what was, stays
+        except ConfigInvalid as error:  # the operator's mistake: the old settings stay in force
             read_logger().error("config_not_reloaded", reason=str(error))
-        except Exception as error:  # a node that is failing, say: the next hangup is heard all the same
+        except Exception as error:  # such as a failing node: the next SIGHUP is handled all the same
             read_logger().error("config_not_reloaded", reason=f"{type(error).__name__}: {error}")

@@ -26,7 +26,7 @@ class Status:
     state: Literal["subscribed", "disconnected"]
     outcome: Outcome | None = None
     position: Position | None = None  # where the join ends, on a single subject
-    count: int | None = 0  # messages of the join, on a single subject; None: the server cannot tell beforehand
+    count: int | None = 0  # messages of the join, on a single subject; None: the server cannot know beforehand
     reason: str = ""
 
 

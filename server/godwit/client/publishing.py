@@ -56,7 +56,7 @@ class Numbering:
     """The numbers of one client's publishes, by which the node recognizes a repeated one (protocol.md, 4.16)."""
 
     def __init__(self, publisher: str = "") -> None:
-        self.publisher = publisher  # of this client object alone; empty: nothing is numbered
+        self.publisher = publisher  # id of this client object; empty: publishes are not numbered
         self.is_known = False  # to the server, on this connection
         self.next = 1
         self._keys = 0
@@ -312,7 +312,7 @@ class PublishQueue:
 
 
 def _is_identified(pending: Pending) -> bool:
-    """Whether the node can tell that it accepted this publish before."""
+    """Whether the node can recognize that it accepted this publish before."""
     return pending.draft.key is not None or pending.number is not None
 
 

@@ -37,7 +37,7 @@ class Subscribing:
     def __init__(self, selector: str, choice: Choice, tracker: PositionTracker, queue: ItemQueue) -> None:
         self.selector, self.choice, self.tracker, self.queue = selector, choice, tracker, queue
         self.state = State.IDLE
-        self.is_paused = False  # left alone until its queue has room again
+        self.is_paused = False  # not requested until its queue has room again
         self.was_paused = False  # by its full queue, and not yet reported
         self.resumed_at = -PAUSE_MS  # after a pause
         self.resumes_at = 0  # not before, so that it is paused once a second at most

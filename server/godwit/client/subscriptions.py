@@ -98,7 +98,7 @@ class Subscriptions:
         return [each for each in self._table.values() if not each.is_paused]
 
     def to_ask_again(self, now: int) -> list[Subscribing]:
-        """The refused subscriptions whose wait is over."""
+        """The refused subscriptions whose wait has ended."""
         due = [subscribing for at, subscribing in self._put_off if at <= now]
         self._put_off = [each for each in self._put_off if each[0] > now]
         return [each for each in due if each.state is State.IDLE and not each.is_paused]

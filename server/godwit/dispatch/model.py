@@ -143,7 +143,7 @@ class Result(StrEnum):
 
 
 ADDRESS_PREFIX = "address:"
-"""The name of a receiver that stands for a bare address. It has no inbox; its epoch is the time from which it may be deleted."""
+"""The name of a receiver that represents a bare address. It has no inbox; its epoch is the time from which it may be deleted."""
 
 
 class DeliveryKey(NamedTuple):

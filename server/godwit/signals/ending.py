@@ -26,7 +26,7 @@ class Ending:
         self, tell: Callable[[str], None], end: Callable[[int], None] = os._exit, limit_s: float = EXIT_S
     ) -> None:
         self._tell = tell
-        """Called with the names of the threads that are left, when the time is over."""
+        """Called with the names of the threads that are left, when the time limit has passed."""
         self._end = end
         self._limit_s = limit_s
         self._code: int | None = None

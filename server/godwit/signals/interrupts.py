@@ -1,7 +1,7 @@
-"""Interrupts (SIGINT, ^C) that Python ignores: they are raised again until the program hears one.
+"""Interrupts (SIGINT, ^C) that Python ignores: they are raised again until the program handles one.
 
 Python ignores exceptions in destructors, and in functions that run when a process forks, such as one of `logging`. If the
-exception was the KeyboardInterrupt of a signal, the command would continue as if nobody had pressed ^C.
+exception was the KeyboardInterrupt of a signal, the command would continue as if ^C had not been pressed.
 """
 
 from __future__ import annotations

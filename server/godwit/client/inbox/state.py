@@ -89,7 +89,7 @@ class InboxState:
         """How many are kept now: more than `items_max` after older pages were loaded."""
         self._kept: dict[str, _Kept] = {}
         self._horizons: dict[str, int] = {}
-        """The SEQ of the oldest item that a list has; 0 where none are older."""
+        """The SEQ of the oldest item of a list; 0 if the list is complete."""
         self.known: Position | None = None
         self.unread = 0
         self.unseen = 0

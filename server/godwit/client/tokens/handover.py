@@ -41,7 +41,7 @@ class Handover:
         self._publishes.hold_later()
 
     def is_due(self, now: int) -> bool:
-        """Whether all earlier publishes are answered, or their time is over."""
+        """Whether all earlier publishes are answered or have timed out."""
         if not self.is_under_way or self.is_asked:
             return False
         return not self._publishes.has_earlier or now >= self._until
@@ -51,7 +51,7 @@ class Handover:
         self.is_asked = self.is_any_asked = self.is_under_way and token == self.token
 
     def asked(self) -> str | None:
-        """The new token was sent on an open connection. Earlier publishes whose time is over fail."""
+        """The new token was sent on an open connection. Earlier publishes that have timed out fail."""
         self._publishes.fail_earlier()
         self.is_asked = self.is_any_asked = True
         return self.token

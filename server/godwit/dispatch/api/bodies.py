@@ -214,7 +214,7 @@ class SuppressionBody(Struct, forbid_unknown_fields=True):
 
 
 class PreferencesBody(Struct, forbid_unknown_fields=True):
-    """A receiver's preferences: category → channel → whether to send; `*` stands for all."""
+    """A receiver's preferences: category → channel → whether to send; `*` matches all."""
 
     categories: Annotated[dict[Name, dict[Channel | Literal["*"], bool]], Meta(max_length=200)] = {}
 

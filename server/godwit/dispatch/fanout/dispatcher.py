@@ -158,7 +158,7 @@ class Dispatcher:
             for shipment in starts:
                 if shipment.key not in started:  # another worker has it, it ended, or the store failed
                     self._waiting.end(shipment)
-        del self._outcomes[: len(outcomes)]  # only now: until they are stored they are this worker's to tell
+        del self._outcomes[: len(outcomes)]  # only now: until they are stored this worker must report them
         for shipment in begun:
             self._start(Held(shipment, lease_end_ms))
 

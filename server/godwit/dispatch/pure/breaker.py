@@ -32,7 +32,7 @@ class Breaker:
         return self._until_ms if self._until_ms > now_ms else 0
 
     def has_room(self, now_ms: int) -> bool:
-        """Whether another delivery may begin: none while it rests, one after that, then twice as many with each that succeeds."""
+        """Whether another delivery may begin: none while the breaker is open, then one, and twice as many after each success."""
         return not self.rests_until(now_ms) and self._in_flight < self._allowed
 
     def describe(self, now_ms: int) -> ProviderState:

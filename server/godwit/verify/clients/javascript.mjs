@@ -1,6 +1,6 @@
 // One subscription through the JavaScript client; every item it yields becomes one line of JSON on standard output.
-// Its argument says which client, which node and which selector. It takes nothing more between the lines `stall` and `go` on
-// standard input. What the client says of itself is told too, and after a silence what it waits for.
+// Its argument names the client, the node and the selector. It reads no items between the lines `stall` and `go` on
+// standard input. It also prints the client's log lines, and after a silence what it waits for.
 
 import { createInterface } from "node:readline";
 

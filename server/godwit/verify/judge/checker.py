@@ -177,12 +177,12 @@ class Checker:
             self._pattern_gap(at_ms, gap)
             return
         state = self.state(gap.subject)
-        is_told_by_node = not (
+        is_position_of_node = not (
             self.is_client and self.is_pattern
-        )  # else `after` may be the client's own stand, further on
-        if is_told_by_node and gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
+        )  # otherwise `after` may be the client's own, later position
+        if is_position_of_node and gap.missed == 0 and gap.after is not None and gap.position.epoch != gap.after.epoch:
             self._expected.follow(gap.subject, gap.position.epoch, gap.after)
-        is_epoch = gap.reason is GapReason.EPOCH  # then the kept messages follow, and the snapshot where there are none
+        is_epoch = gap.reason is GapReason.EPOCH  # then the kept messages follow, or the snapshot if there are none
         needs_snapshot = not is_epoch and gap.missed != 0 and gap.position.sequence > 0 and self._expects_snapshot
         reached = state.reached
         if (
@@ -347,7 +347,7 @@ class Checker:
         if self.context.rules.knows_restarts and self._restarts == self.context.restarts:
             violation = Violation(Guarantee.GAPS, "received a gap of the whole pattern, but the node was not restarted")
             self._find(at_ms, self.selector, violation)
-        # What waited to be read may speak of a restart before the last: it tells of one, until a message is of this run.
+        # A gap that waited to be read may be of an earlier restart: it counts as one restart, until a message of this run arrives.
         self._restarts, self._is_late = min(self._restarts + 1, self.context.restarts), True
         self._unmarked_ms = at_ms
         for state in self.states.values():

@@ -189,7 +189,9 @@ class ExpectedHistory:
         count, runs = 0, self._follows.get(subject, {})
         for _ in range(len(runs) + 1):
             if at.epoch == after.epoch:
-                return count + max(0, at.sequence - after.sequence)  # who saw more than the disk did has it all
+                return count + max(
+                    0, at.sequence - after.sequence
+                )  # a client that received more than the disk kept has all of it
             count += at.sequence
             if at.epoch not in runs:
                 return None

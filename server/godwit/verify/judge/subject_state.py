@@ -14,7 +14,7 @@ from ...model import Gap, Message, Position
 from .finding import Guarantee, Violation
 
 SEEN_MAX = 8  # events kept of each place, for the history of a finding
-MISSING_MAX = 64  # missing positions remembered, to tell what came late from what came twice
+MISSING_MAX = 64  # missing positions that are remembered, to distinguish late messages from duplicates
 
 Seen = tuple[int, str, object]
 """Time, kind, and the message, gap or reply."""
@@ -28,7 +28,7 @@ class SubjectState:
     def __init__(self) -> None:
         self.reached: Position | None = None
         self.again: int | None = None  # None: nothing may come twice
-        self.is_due = False  # a snapshot with the stand's own position must come next
+        self.is_due = False  # the next item must be a snapshot at the current position
         self.missing: list[int] = []
         self.seen: deque[Seen] = deque(maxlen=SEEN_MAX)
 
@@ -106,7 +106,7 @@ class SubjectState:
         self.reached, self.again = at, None
         self.missing.clear()
         if after.epoch == reached.epoch and after.sequence <= reached.sequence:
-            return None  # it says itself what it follows: who saw more than the disk did has not missed anything
+            return None  # the message names its predecessor: a client that received more than the disk kept has missed nothing
         if reached.sequence == 0 and after.epoch < reached.epoch < at.epoch:
             return None  # the beginning of an epoch without messages is where the one before it ended
         return Violation(Guarantee.RUN, f"received {at} after {reached}: the epoch changed, and no gap was reported")

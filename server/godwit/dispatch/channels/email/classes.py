@@ -19,7 +19,7 @@ _CLEANED_MAX = 1_000
 _TOO_MANY = re.compile(
     r"\b4\.7\.28\b|\btoo (?:many|much|fast|frequent)|\brate[ -]?limit|\bthrottl|\bslow(?:ing)? down", re.IGNORECASE
 )
-"""The ways in which servers report too many e-mails or connections: SMTP has no code for it alone."""
+"""The ways in which servers report too many e-mails or connections: SMTP has no code of its own for it."""
 
 
 def classify(code: int, text: str) -> Result:

@@ -93,7 +93,7 @@ class Provider:
         return not self.breaker.is_probing and not self.breaker.rests_until(now_ms)
 
     def has_room(self, tenant: str, now_ms: int) -> bool:
-        """Whether another e-mail of a tenant may begin. Where tenants share a provider, none has the last quarter of it."""
+        """Whether another e-mail of a tenant may begin. If tenants share a provider, no single tenant can use its last quarter."""
         most = self.settings.sends_max
         share = most if len(self.settings.tenants) == 1 else most - most // 4
         return self.breaker.has_room(now_ms) and self._in_flight.get(tenant, 0) < share

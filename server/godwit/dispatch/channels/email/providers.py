@@ -67,7 +67,7 @@ class Providers:
         return bool(self._find_names(tenant, sender))
 
     def find_sender(self, tenant: str) -> str:
-        """The From address of a tenant's e-mails that name none: that of a provider of its own, or of the first one. Empty: none."""
+        """The default From address of a tenant: that of its own provider, or of the first one. Empty: none."""
         usable = [one for one in self._known.values() if one.settings.serves(tenant)]
         best = min(usable, key=lambda one: (not one.settings.tenants, one.settings.priority, one.name), default=None)
         return "" if best is None else best.settings.sender

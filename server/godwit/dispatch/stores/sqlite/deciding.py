@@ -84,7 +84,7 @@ def decide_all(
     plain = Verdict()
     is_alike = (
         channel == "inbox" and not facts.options.is_test
-    )  # only quiet hours and sandbox names tell receivers apart
+    )  # receivers differ only in quiet hours and sandbox names
     verdicts: dict[bytes, Verdict] = {}
     decided = []
     if facts.options.is_personal:

@@ -129,7 +129,7 @@ def read_page(connection: sqlite3.Connection, job: Job, limit: int, now_ms: int)
         return Page((), job.cursor, True)
     wanted = [rid for rid in page if rid not in left_out]
     found = read_targets(connection, job.channel, wanted)
-    if found and left == 0:  # the day is used up: as far as nobody has an address
+    if found and left == 0:  # the daily quota is used up: continue to the first receiver with an address
         first = found[0][0].rid
         page, wanted, found, is_last = (
             [rid for rid in page if rid < first],

@@ -82,7 +82,7 @@ def forget_notification(
 
 
 def _forget_deliveries(connection: sqlite3.Connection, nid: int, limit: int, removed: list[InboxItem]) -> int:
-    """The first deliveries that are left, each with its item: none is looked at twice, however many there are. How many rows."""
+    """Delete the first remaining deliveries, each with its item, and return the number of rows. No row is visited twice."""
     keys = connection.execute(
         "SELECT rid, channel, aid FROM delivery WHERE nid = ? ORDER BY rid, channel, aid LIMIT ?", (nid, limit)
     ).fetchall()
@@ -112,7 +112,7 @@ class StoredItem(NamedTuple):
 def remove_item(
     connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, item: StoredItem
 ) -> list[InboxItem]:
-    """Deletes an item and corrects the counts. The change that clients take it from their lists with; none for one that was recalled."""
+    """Delete an item and correct the counts. Returns the change by which clients remove it from their lists; None for a recalled item."""
     return _remove_items(connection, [(rid, tenant, receiver, item)])
 
 

@@ -48,7 +48,7 @@ class Writer:
         self._is_closed = False
         self.commits = 0
         self.on_commit: Callable[[], None] | None = None
-        """Called in the loop of those who wait, after a commit."""
+        """Called after a commit, in the event loop of the waiters."""
         self._thread = threading.Thread(target=self._work, name="godwit-dispatch-writer", daemon=True)
         self._thread.start()
 

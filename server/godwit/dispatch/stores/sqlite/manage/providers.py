@@ -48,9 +48,9 @@ def delete_provider(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def leave_providers(connection: sqlite3.Connection, tenant: str) -> list[ProviderRow]:
-    """Takes a deleted tenant from all providers, so that a later one of its name has none of them; those that changed.
+    """Remove a deleted tenant from all providers, so that a later tenant of its name has none of them. Returns the changed providers.
 
-    One that was for this tenant alone goes with it: without tenants it would be for all. It has no settings in the answer.
+    A provider of only this tenant is deleted: without tenants it would serve all. It is returned without settings.
     """
     changed = []
     for row in list_providers(connection):

@@ -59,7 +59,7 @@ def put_suppression(
 def put_digest(
     connection: sqlite3.Connection, tenant: str, channel: str, digest: str, category: str, reason: str, now_ms: int
 ) -> None:
-    """Suppress a category for an address of which only the digest is known."""
+    """Suppress a category for an address known only by its digest."""
     row = (tenant, channel, digest, category, reason, now_ms)
     connection.execute("INSERT OR IGNORE INTO suppression VALUES (?, ?, ?, ?, ?, ?)", row)
 

@@ -140,7 +140,7 @@ def mark_many(connection: sqlite3.Connection, calls: Sequence[Call]) -> list[Res
 def _mark_all(
     connection: sqlite3.Connection, calls: Sequence[Call], owners: Mapping[Name, _Owner]
 ) -> Sequence[Result | Exception]:
-    """Each alone where all together fail: one that fails stops no other."""
+    """Store each on its own after storing all together failed, so that one failure stops no other."""
     marked = run_in_savepoint(connection, lambda: _mark_distinct(connection, calls, owners))
     if not isinstance(marked, Exception):
         return marked
@@ -285,7 +285,7 @@ def _change(
 
 
 def read_seq(position: Position, epoch: int) -> int:
-    """The SEQ of a position; none of an item where the position is of another epoch."""
+    """The SEQ of a position; 0, which no item has, if the position is of another epoch."""
     return position[1] if position[0] == epoch else 0
 
 
