@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..client import Client
 
 IN_FLIGHT_MAX = 400
+IN_FLIGHT_BYTES_MAX = 2 * 1_048_576  # six times as much, escaped as badly as can be, is below the client's publish_queue_bytes_max
 READ_BYTES = 65_536
 LINE_BYTES_MAX = 64 * 1_048_576
 
@@ -168,15 +169,18 @@ class _Sender:
         self.count = 0
         self._client, self._subject, self._kind = client, subject, kind
         self._timeout_s, self._options = timeout_s, options
-        self._tasks: set[asyncio.Task[Published]] = set()
+        self._tasks: dict[asyncio.Task[Published], int] = {}
+        self._bytes, self._has_room = 0, asyncio.Event()
         self._has_warned = False
 
     async def send_all(self, contents: AsyncIterator[bytes]) -> None:
         try:
             async for content in contents:
                 self.count += 1
+                await self._wait_for_room(len(content))
                 task = asyncio.create_task(self._send(content))
-                self._tasks.add(task)
+                self._tasks[task] = len(content)
+                self._bytes += len(content)
                 task.add_done_callback(self._done)
                 await self.pending.put(task)
         except Exception:
@@ -184,8 +188,15 @@ class _Sender:
             raise
         await self.pending.put(None)
 
+    async def _wait_for_room(self, size: int) -> None:
+        """Returns once the unanswered contents leave room for this one; one that is larger than all room goes alone."""
+        while self._bytes and self._bytes + size > IN_FLIGHT_BYTES_MAX:
+            self._has_room.clear()
+            await self._has_room.wait()
+
     def _done(self, task: asyncio.Task[Published]) -> None:
-        self._tasks.discard(task)
+        self._bytes -= self._tasks.pop(task)
+        self._has_room.set()
         if not task.cancelled():
             task.exception()  # marks it as retrieved, even if no task waits for it any more
 
