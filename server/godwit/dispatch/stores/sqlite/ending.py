@@ -88,7 +88,7 @@ def list_dead(
     """Dead letters after a delivery, and the delivery after which the next page begins."""
     rows = connection.execute(
         f"SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, receiver.name, {ADDRESS_NAME}, delivery.state, "
-        "delivery.reason, ref, attempt, doubt FROM delivery JOIN notification USING (nid) "
+        "delivery.reason, ref, attempt, doubt FROM delivery INDEXED BY delivery_failed CROSS JOIN notification USING (nid) "
         "LEFT JOIN receiver ON receiver.rid = delivery.rid LEFT JOIN address ON address.aid = delivery.aid "
         "WHERE delivery.state IN (6, 7) AND nid >= ? AND notification.tenant = ? "
         "AND (nid, delivery.rid, delivery.channel, delivery.aid) > (?, ?, ?, ?) AND (? IS NULL OR delivery.reason = ?) "
@@ -124,7 +124,7 @@ def replay(
     """Queue dead letters again, and extend their notifications until `expires_ms`; returns their number. A dry run changes nothing."""
     state, channel, reason, name = which
     rows = connection.execute(
-        "SELECT nid, rid, channel, aid FROM delivery JOIN notification USING (nid) "
+        "SELECT nid, rid, channel, aid FROM delivery INDEXED BY delivery_failed CROSS JOIN notification USING (nid) "
         "WHERE delivery.state = ? AND delivery.state IN (6, 7) AND notification.tenant = ? AND notification.state <> 'cancelled' "
         "AND (? IS NULL OR notification.id = ?) AND (? IS NULL OR delivery.channel = ?) "
         "AND (? IS NULL OR delivery.reason = ?) ORDER BY nid LIMIT ?",

@@ -91,6 +91,10 @@ UPDATE delivery SET doubt = 1 WHERE state IN (1, 2) AND attempt = 0 AND EXISTS (
 """,
     # Small events are no longer compressed. Both forms are read; an older version reads only the old one.
     15: "",
+    16: """
+DROP INDEX notification_old;
+CREATE INDEX notification_old ON notification (expires_ms);
+""",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

@@ -34,15 +34,14 @@ _HEADS_AT_ONCE = 500
 def forget_old(
     connection: sqlite3.Connection, before_ms: int, limit: int, removed: list[InboxItem] | None = None
 ) -> int:
-    """Deletes some notifications that were accepted, and expired, before a time; how many rows went.
+    """Deletes some notifications that expired before a time, and events and letters of before it; how many rows went.
 
     `removed` takes the items that inboxes lost, each as the change that takes it from open lists.
     """
     nids = [
         row[0]
         for row in connection.execute(
-            "SELECT nid FROM notification WHERE accepted_ms < ? AND expires_ms < ? ORDER BY nid LIMIT 20",
-            (before_ms, before_ms),
+            "SELECT nid FROM notification WHERE expires_ms < ? ORDER BY expires_ms LIMIT 20", (before_ms,)
         )
     ]
     rows = forget_events(connection, before_ms, limit)

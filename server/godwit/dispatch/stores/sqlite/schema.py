@@ -44,7 +44,7 @@ CREATE TABLE notification (
   accepted_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, priority INTEGER NOT NULL,
   options BLOB NOT NULL, collapse_key TEXT NOT NULL, UNIQUE (tenant, id)
 ) STRICT;
-CREATE INDEX notification_old ON notification (accepted_ms);
+CREATE INDEX notification_old ON notification (expires_ms);
 CREATE INDEX notification_accepted ON notification (due_ms) WHERE state = 'accepted';
 CREATE TABLE job (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, tenant TEXT NOT NULL, cursor INTEGER NOT NULL, fence INTEGER NOT NULL,

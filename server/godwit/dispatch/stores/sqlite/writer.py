@@ -98,11 +98,16 @@ class Writer:
                     loop.call_soon_threadsafe(_settle, alike, self.on_commit)
 
     def _empty_log(self, asking: list[_Work]) -> None:
-        """Empty the log outside of a transaction; fails as busy while a reader uses the log."""
+        """Empty the log outside of a transaction; busy at once while a reader uses the log, because writes of others wait here."""
         if not asking:
             return
         try:
-            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            waits_ms = self._connection.execute("PRAGMA busy_timeout").fetchone()[0]
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {waits_ms}")
         except sqlite3.Error as error:
             for work in asking:
                 work.error = StoreFailed(f"{type(error).__name__}: {error}")

@@ -95,7 +95,7 @@ def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str
 def forget_events(connection: sqlite3.Connection, before_ms: int, limit: int) -> int:
     """Delete old events; returns their number."""
     gone = connection.execute(
-        "DELETE FROM event WHERE eid IN (SELECT eid FROM event WHERE time_ms < ? ORDER BY eid LIMIT ?)",
+        "DELETE FROM event WHERE eid IN (SELECT eid FROM event WHERE time_ms < ? ORDER BY time_ms LIMIT ?)",
         (before_ms, limit),
     )
     return gone.rowcount
