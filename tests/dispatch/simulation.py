@@ -89,10 +89,16 @@ class Store:
         return jobs.list_due_tenants(self.world.database, channel, now_ms)
 
     async def claim_job(
-        self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = 2
+        self,
+        channel: str,
+        tenant: str | None,
+        now_ms: int,
+        lease_ms: int,
+        priority_max: int = 2,
+        but: Collection[int] = (),
     ) -> Job | None:
         await self.world.pause(self.worker)
-        job = jobs.claim_job(self.world.database, channel, tenant, now_ms, lease_ms, priority_max)
+        job = jobs.claim_job(self.world.database, channel, tenant, now_ms, lease_ms, priority_max, but)
         await self.world.pause(self.worker)
         return job
 

@@ -87,6 +87,36 @@ async def test_a_slow_provider_leaves_the_slots_of_another(tmp_path: Path, runti
         slow.released.set()
 
 
+async def test_a_backlog_for_a_slow_provider_does_not_delay_its_own_tenant(tmp_path: Path, runtime: Path) -> None:
+    """A page and more waits for the slow one; the next notification of the tenant goes over another provider."""
+    slow, quick = Slow(), Relay()
+    limits = {**FAST["dispatch_limits"], "page_receivers_max": 10}
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        listening(slow),
+        listening(quick),
+        running(tmp_path, {**FAST, "dispatch_limits": limits}) as both,
+    ):
+        await both.api("PUT", "/v1/providers/slow", make_body(slow, sends_max=2))
+        await both.api("PUT", "/v1/providers/quick", make_body(quick, sender="info@club.example", sends_max=2))
+        await put_ann(both, 40)
+        names = [f"r{number}" for number in range(40)]
+        over_slow = {**HI, "to": {"receivers": names}, "override": {"email": {"from": "news@shop.example"}}}
+        await both.api("PUT", "/v1/notifications/n1", over_slow)
+        while len(await list_mails(both, "n1")) < 12 or slow.waiting < 2:
+            pass
+        over_quick = {**HI, "to": {"receivers": names[:3]}, "override": {"email": {"from": "info@club.example"}}}
+        for number in range(3):
+            await both.api("PUT", f"/v1/notifications/q{number}", over_quick)
+        while len(quick.taken) < 9:
+            await both.api("GET", "/v1/notifications/q0")
+        assert not slow.taken and slow.waiting == 2
+        assert len(await list_mails(both, "n1")) < 40, "the others of the slow one wait as one row, the job"
+        slow.released.set()
+        while (await both.api("GET", "/v1/notifications/n1"))[1]["counts"].get("email") != {"sent": 40}:
+            pass
+
+
 async def test_slow_providers_that_share_tenants_leave_the_slots_of_another(tmp_path: Path, runtime: Path) -> None:
     """Tenant `both` may use either slow provider: what it sends is counted at one of them, and not as a third group."""
     slow, quick = Slow(), Relay()

@@ -19,6 +19,8 @@ from .waiting import Held
 
 DUE_PAGES_MAX = 20
 """How many pages of due deliveries are in memory at once."""
+TENANT_PAGES_MAX = 8
+"""How many pages of one tenant are in memory at once, while those of all have room: one each of several notifications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,16 @@ class Dispatcher:
         self.stirred.set()
 
     def has_room(self, tenant: str) -> bool:
-        """Whether another page of this tenant fits into memory."""
+        """Whether another page of this tenant fits into memory, of any notification."""
         return self._waiting.count(tenant) < self._pace.page_receivers
+
+    def has_room_beside(self, tenant: str) -> bool:
+        """Whether a page fits of a notification of which less than a page waits: the endpoints of the others may be slow."""
+        page = self._pace.page_receivers
+        return (
+            self._waiting.count(tenant) < TENANT_PAGES_MAX * page
+            and len(self._waiting) < DUE_PAGES_MAX * self._pace.due_limit // 2
+        )
 
     @property
     def has_due_room(self) -> bool:
@@ -98,12 +108,17 @@ class Dispatcher:
 
     def has_urgent_room(self, tenant: str) -> bool:
         """Whether a page of high priority fits; it is sent before others."""
-        return self._waiting.count(tenant) < 2 * self._pace.page_receivers
+        count, page = self._waiting.count(tenant), self._pace.page_receivers
+        return count < 2 * page or (count < (TENANT_PAGES_MAX + 1) * page and self.has_due_room)
 
     async def work_page(self, tenant: str | None, priority_max: Priority = Priority.BULK) -> str | None:
-        """Claim a job and store one page of it. Returns its tenant; None if there was no job."""
+        """Claim a job and store one page of it. Returns its tenant; None if there was no job but of notifications of which a
+        page waits: those of slow endpoints wait in the store, and do not fill the memory that others need.
+        """
         began_ms, lease_ms = self._clocks.mono_ms(), self._pace.lease_ms
-        job = await self._store.claim_job(self.channel, tenant, self._clocks.now_ms(), lease_ms, priority_max)
+        but = () if tenant is None else self._waiting.list_notifications(tenant, self._pace.page_receivers)
+        now_ms = self._clocks.now_ms()
+        job = await self._store.claim_job(self.channel, tenant, now_ms, lease_ms, priority_max, but)
         if job is None:
             return None
         now_ms = self._clocks.now_ms()

@@ -78,6 +78,10 @@ class Lanes:
         """The number of a tenant's waiting shipments."""
         return self._waiting.count(tenant)
 
+    def list_notifications(self, tenant: str, least: int) -> list[int]:
+        """A tenant's notifications of which at least so many shipments wait."""
+        return self._waiting.list_notifications(tenant, least)
+
     def keys(self) -> Iterator[DeliveryKey]:
         """The keys of all waiting deliveries."""
         return self._waiting.keys()

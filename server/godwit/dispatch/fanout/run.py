@@ -9,6 +9,8 @@ from ..model import Priority
 from .dispatcher import Dispatcher
 
 TICK_S = 0.1
+BESIDE_S = 1.0
+"""How long a tenant with a page in memory waits after there was no job of another notification."""
 
 
 class Hints(Protocol):
@@ -26,6 +28,7 @@ class Hints(Protocol):
 async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> None:
     """Process pages of woken tenants, in turn; asks the store at each sweep which tenants have work, however many are woken."""
     passed_over, swept_s = 0, 0.0
+    looked: dict[str, float] = {}
     while True:
         if not len(hints) or asyncio.get_running_loop().time() >= swept_s + sweep_s:
             swept_s = asyncio.get_running_loop().time()
@@ -35,9 +38,13 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
         if tenant is None:
             passed_over = 0
             await hints.wait(sweep_s)
-        elif not dispatcher.has_room(tenant):  # its endpoints are slow: others go first, and what is urgent
+        elif not dispatcher.has_room(
+            tenant
+        ):  # its endpoints are slow: others go first, what is urgent, and what has other endpoints
             hints.add(tenant)
             if dispatcher.has_urgent_room(tenant) and await dispatcher.work_page(tenant, Priority.HIGH):
+                continue
+            if await _work_beside(dispatcher, tenant, looked):
                 continue
             passed_over += 1
             if passed_over >= len(hints):
@@ -46,6 +53,19 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
         elif await dispatcher.work_page(tenant) is not None:
             passed_over = 0
             hints.add(tenant)  # at the end of the queue: tenants take turns
+
+
+async def _work_beside(dispatcher: Dispatcher, tenant: str, looked: dict[str, float]) -> bool:
+    """Process a page of another notification than those of which a page waits. `looked` has the times at which there was none."""
+    now_s = asyncio.get_running_loop().time()
+    if now_s < looked.get(tenant, 0.0) or not dispatcher.has_room_beside(tenant):
+        return False
+    if await dispatcher.work_page(tenant) is not None:
+        return True
+    for known in [name for name, until_s in looked.items() if until_s <= now_s]:
+        del looked[known]
+    looked[tenant] = now_s + BESIDE_S
+    return False
 
 
 async def take_due(dispatcher: Dispatcher, stirred: asyncio.Event, sweep_s: float) -> None:

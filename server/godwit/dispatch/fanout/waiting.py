@@ -36,10 +36,12 @@ class Waiting:
         self.groups: dict[Group, dict[str, Lines]] = {}
         """In the order in which they are served next, at each level."""
         self._by_lane: dict[Hashable, dict[tuple[Group, str], Line]] = {}
-        self._tenants: dict[str, int] = {}
+        self._tenants: dict[str, dict[int, int]] = {}
+        """How many wait of each notification, by tenant."""
+        self._counts: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return sum(self._tenants.values())
+        return sum(self._counts.values())
 
     def __iter__(self) -> Iterator[Held]:
         return (held for places in self._by_lane.values() for line in places.values() for held in line)
@@ -50,7 +52,11 @@ class Waiting:
 
     def count(self, tenant: str) -> int:
         """The number of a tenant's waiting shipments."""
-        return self._tenants.get(tenant, 0)
+        return self._counts.get(tenant, 0)
+
+    def list_notifications(self, tenant: str, least: int) -> list[int]:
+        """A tenant's notifications of which at least so many shipments wait."""
+        return [nid for nid, count in self._tenants.get(tenant, {}).items() if count >= least]
 
     @property
     def lanes(self) -> int:
@@ -63,7 +69,7 @@ class Waiting:
         line = self.groups.setdefault(group, {}).setdefault(tenant, {}).setdefault(lane, deque())
         self._by_lane.setdefault(lane, {})[group, tenant] = line
         line.appendleft(held) if held.shipment.priority is Priority.HIGH else line.append(held)
-        self._change(tenant, 1)
+        self._change(tenant, held, 1)
 
     def take(self, group: Group, tenant: str, lane: Hashable) -> Held:
         """Take the first shipment of a line. The group, its tenant and the lane go to the end."""
@@ -79,7 +85,7 @@ class Waiting:
             tenants[tenant] = lines
         if tenants:
             self.groups[group] = tenants
-        self._change(tenant, -1)
+        self._change(tenant, held, -1)
         return held
 
     def remove_lane(self, lane: Hashable) -> list[Held]:
@@ -93,7 +99,8 @@ class Waiting:
             if not tenants:
                 del self.groups[group]
             self._forget_line(group, tenant, lane)
-            self._change(tenant, -len(line))
+            for held in line:
+                self._change(tenant, held, -1)
             removed += line
         return removed
 
@@ -103,6 +110,7 @@ class Waiting:
         self.groups.clear()
         self._by_lane.clear()
         self._tenants.clear()
+        self._counts.clear()
         return removed
 
     def _forget_line(self, group: Group, tenant: str, lane: Hashable) -> None:
@@ -111,7 +119,11 @@ class Waiting:
         if not places:
             del self._by_lane[lane]
 
-    def _change(self, tenant: str, change: int) -> None:
-        self._tenants[tenant] = self._tenants.get(tenant, 0) + change
-        if not self._tenants[tenant]:
-            del self._tenants[tenant]
+    def _change(self, tenant: str, held: Held, change: int) -> None:
+        notifications, nid = self._tenants.setdefault(tenant, {}), held.shipment.key.nid
+        notifications[nid] = notifications.get(nid, 0) + change
+        self._counts[tenant] = self._counts.get(tenant, 0) + change
+        if not notifications[nid]:
+            del notifications[nid]
+        if not notifications:
+            del self._tenants[tenant], self._counts[tenant]

@@ -19,9 +19,16 @@ class FanoutStore(Protocol):
         """The tenants with a job that is due and whose lease has ended."""
 
     async def claim_job(
-        self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = Priority.BULK
+        self,
+        channel: str,
+        tenant: str | None,
+        now_ms: int,
+        lease_ms: int,
+        priority_max: int = Priority.BULK,
+        but: Collection[int] = (),
     ) -> Job | None:
-        """Claims the most urgent due job of `tenant` (None: of any) whose lease has ended, with a new fence."""
+        """Claims the most urgent due job of `tenant` (None: of any) whose lease has ended, with a new fence; none of the
+        notifications `but`."""
 
     async def read_page(self, job: Job, limit: int, now_ms: int) -> Page:
         """The receivers after the job's cursor, each with the verdict on its delivery."""

@@ -43,13 +43,14 @@ def claim_job(
     now_ms: int,
     lease_ms: int,
     priority_max: int = Priority.BULK,
+    but: Collection[int] = (),
 ) -> Job | None:
-    """Claim the most urgent due job, then the oldest, of one tenant or of any. If the tenant's daily quota is used up, the
-    job is put off to the next day, unless its next receivers have no address of the channel.
+    """Claim the most urgent due job, then the oldest, of one tenant or of any, of no notification in `but`. If the tenant's
+    daily quota is used up, the job is put off to the next day, unless its next receivers have no address of the channel.
     """
     wake_put_off(connection, channel, now_ms)
     for _ in range(WAITING_LOOKED_AT):
-        row = _find_due(connection, channel, tenant, now_ms, priority_max)
+        row = _find_due(connection, channel, tenant, now_ms, priority_max, but)
         if row is None:
             return None
         if count_left(connection, row[1], now_ms) != 0 or _needs_no_delivery(connection, row[0], channel):
@@ -83,14 +84,20 @@ def wake_put_off(connection: sqlite3.Connection, channel: str, now_ms: int) -> N
 
 
 def _find_due(
-    connection: sqlite3.Connection, channel: str, tenant: str | None, now_ms: int, priority_max: int
+    connection: sqlite3.Connection,
+    channel: str,
+    tenant: str | None,
+    now_ms: int,
+    priority_max: int,
+    but: Collection[int],
 ) -> tuple[int, str] | None:
     """Number and tenant of the most urgent due job. An index has this order; the jobs skipped have been claimed."""
-    order, one = ("job_order", "") if tenant is None else ("job_due", "AND tenant = ?4 ")
+    order, one = ("job_order", "") if tenant is None else ("job_due", "AND tenant = :tenant ")
+    others = "AND nid NOT IN (SELECT value FROM json_each(:but)) " if but else ""
     row: tuple[int, str] | None = connection.execute(
-        f"SELECT nid, tenant FROM job INDEXED BY {order} WHERE channel = ?1 AND is_done = 0 AND lease_end_ms <= ?2 "
-        f"AND priority <= ?3 {one}ORDER BY priority, nid LIMIT 1",
-        (channel, now_ms, int(priority_max), *([] if tenant is None else [tenant])),
+        f"SELECT nid, tenant FROM job INDEXED BY {order} WHERE channel = :channel AND is_done = 0 AND lease_end_ms <= :now_ms "
+        f"AND priority <= :priority {one}{others}ORDER BY priority, nid LIMIT 1",
+        {"channel": channel, "now_ms": now_ms, "priority": int(priority_max), "tenant": tenant, "but": pack_list(but)},
     ).fetchone()
     return row
 

@@ -91,10 +91,17 @@ class SqliteStore:
         return await self.reader.run(lambda connection: jobs.list_due_tenants(connection, channel, now_ms))
 
     async def claim_job(
-        self, channel: str, tenant: str | None, now_ms: int, lease_ms: int, priority_max: int = Priority.BULK
+        self,
+        channel: str,
+        tenant: str | None,
+        now_ms: int,
+        lease_ms: int,
+        priority_max: int = Priority.BULK,
+        but: Collection[int] = (),
     ) -> Job | None:
         return await self.writer.run(
-            lambda connection: jobs.claim_job(connection, channel, tenant, now_ms, lease_ms, priority_max), bulk=True
+            lambda connection: jobs.claim_job(connection, channel, tenant, now_ms, lease_ms, priority_max, but),
+            bulk=True,
         )
 
     async def read_page(self, job: Job, limit: int, now_ms: int) -> Page:
