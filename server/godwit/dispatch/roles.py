@@ -236,7 +236,7 @@ class Roles:
                 self._store,
                 keys,
                 self._limits,
-                self._accepted.set,
+                self._wake_accepted,
                 self._check_address,
                 self._wakeups.keys(),
                 self._mail.may_send,
@@ -299,6 +299,13 @@ class Roles:
                 due_ms = await self._store.reader.run(next_due_ms)
                 wait_ms = self._limits.sweep_ms if due_ms is None else max(0, due_ms - now_ms())
                 await hold(self._accepted, min(wait_ms, self._limits.sweep_ms) / 1_000)
+
+    def _wake_accepted(self, tenant: str, channels: Collection[str]) -> None:
+        """Wake the channels that have jobs of an accepted notification; the router, if it has none yet."""
+        for channel in channels:
+            self._wakeups[channel].add(tenant)
+        if not channels:
+            self._accepted.set()
 
     def _wake_channels(self, tenant: str) -> None:
         """Wake all channels, because there may be work."""

@@ -14,7 +14,7 @@ import pytest
 from godwit.dispatch.errors import RequestRefused, StoreFailed
 from godwit.dispatch.model import Options, Quotas
 from godwit.dispatch.stores.sqlite import receivers, tenants
-from godwit.dispatch.stores.sqlite.accept import Draft, accept
+from godwit.dispatch.stores.sqlite.accept import Draft, accept, route
 from godwit.dispatch.stores.sqlite.many.accepts import accept_many
 from godwit.dispatch.stores.sqlite.schema import open_writer
 from godwit.dispatch.stores.sqlite.store import SqliteStore
@@ -27,6 +27,7 @@ ROWS = (
     "SELECT tenant, id, fingerprint, body, hex(targets), state, accepted_ms, due_ms, expires_ms, options FROM notification ORDER BY 1, 2",
     "SELECT name, receivers, stored_bytes FROM tenant ORDER BY name",
     "SELECT tenant, name FROM receiver ORDER BY 1, 2",
+    "SELECT notification.tenant, id, job.* FROM job JOIN notification USING (nid) ORDER BY 1, 2, job.channel",
 )
 
 
@@ -40,7 +41,8 @@ def make_draft(chance: random.Random) -> Draft:
     drafted = Draft(
         tenant, name, print_, b"x" * chance.randrange(60), (receiver,), new, True, 10**13, None, due_ms, options=options
     )
-    return drafted._replace(default_expires_from_ms=default)
+    channels = chance.choice([(), ("inbox",), ("inbox", "webhook")])
+    return drafted._replace(default_expires_from_ms=default, channels=channels)
 
 
 def open_store(path: Path) -> sqlite3.Connection:
@@ -50,6 +52,7 @@ def open_store(path: Path) -> sqlite3.Connection:
     for tenant in "tu":
         for name in "ab":
             receivers.put_receiver(connection, tenant, name, b"{}", 1)
+    receivers.put_address(connection, "t", "a", "hook", "webhook", "https://hook.example")
     connection.execute("INSERT INTO category VALUES ('t', 'news', 0, 60)")
     return connection
 
@@ -76,9 +79,35 @@ def test_each_result_is_that_of_accepting_one_after_the_other(tmp_path: Path, se
             together += [result.code if isinstance(result, RequestRefused) else result for result in results]
         assert together == [accept_one(one, draft) for draft in drafts]
         for query in ROWS:
-            assert many.execute(query).fetchall() == one.execute(query).fetchall()
+            assert _without_numbers(many, query) == _without_numbers(one, query)
         numbers = many.execute("SELECT accepted FROM notification ORDER BY nid").fetchall()
         assert len(set(numbers)) == len(numbers)
+
+
+def _without_numbers(connection: sqlite3.Connection, query: str) -> list[tuple[object, ...]]:
+    """The rows, but for the numbers of notifications: those of several tenants are accepted in another order."""
+    cursor = connection.execute(query)
+    kept = [place for place, column in enumerate(cursor.description) if column[0] != "nid"]
+    return [tuple(row[place] for place in kept) for row in cursor]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_due_has_its_jobs_with_the_accept(tmp_path: Path, count: int) -> None:
+    with closing(open_store(tmp_path / "x")) as connection:
+        channels = ("inbox", "webhook")
+        drafts = [Draft("t", f"n{n}", b"f", b"{}", ("ab"[n % 2],), (), True, 10**13) for n in range(count)]
+        drafts = [draft._replace(channels=channels) for draft in drafts]
+        later = [draft._replace(id=f"later-{draft.id}", due_ms=NOW_MS + 1) for draft in drafts]
+        personal = drafts[0]._replace(id="personal", options=Options(is_personal=True))
+        unknown = drafts[0]._replace(id="unknown", receivers=("nobody",))
+        results = accept_many(connection, [(draft, NOW_MS) for draft in (*drafts, *later, personal, unknown)])
+        reached = [("inbox", "webhook") if number % 2 == 0 else ("inbox",) for number in range(count)]
+        assert [result.channels for result in results] == [*reached, *[()] * (count + 2)], "b has no webhook"
+        query = "SELECT id, state, channel FROM notification LEFT JOIN job USING (nid) ORDER BY nid, channel"
+        jobs = [(f"n{number}", "routed", channel) for number in range(count) for channel in reached[number]]
+        rest = [*((draft.id, "accepted", None) for draft in later), ("personal", "accepted", None)]
+        assert connection.execute(query).fetchall() == jobs + rest
+        assert route(connection, ("inbox",), NOW_MS, 9) == ["t"], "the router has only the personal one left"
 
 
 def test_plain_ones_take_as_many_statements_as_two(tmp_path: Path) -> None:
@@ -88,6 +117,7 @@ def test_plain_ones_take_as_many_statements_as_two(tmp_path: Path) -> None:
             statements: list[str] = []
             connection.set_trace_callback(statements.append)
             drafts = [Draft("u", f"{size}-{number}", b"f", b"{}", ("a",), (), True, 10**13) for number in range(size)]
+            drafts = [draft._replace(channels=("inbox", "webhook")) for draft in drafts]
             accept_many(connection, [(draft, NOW_MS) for draft in drafts])
             counts.append(len(statements))
         assert counts[0] == counts[1]

@@ -41,6 +41,7 @@ def make_draft(
     now_ms: int,
     is_test: bool = False,
     filled: Filled = NOTHING,
+    channels: tuple[str, ...] = (),
 ) -> Draft:
     """The notification to accept; raises RequestRefused."""
     rendered, form, actions = filled
@@ -87,6 +88,7 @@ def make_draft(
         begin_ms if body.expires_s is None else None,
         to.address,
         tuple(list_rows(rendered, body.override) if form is None else _list_kept(form, actions, body.override)),
+        channels,
     )
 
 

@@ -39,14 +39,14 @@ FAILURES_SHOWN = 10
 
 
 class NotificationApi:
-    """The handlers; `wake` is called for each accepted notification."""
+    """The handlers; `wake` is called with the tenant of an accepted notification and the channels that have its jobs."""
 
     def __init__(
         self,
         store: SqliteStore,
         keys: KeyRing,
         limits: DispatchLimits,
-        wake: Callable[[], None],
+        wake: Callable[[str, Collection[str]], None],
         check_address: Callable[[str, str], None],
         channels: Collection[str],
         may_send: Callable[[str, str], bool],
@@ -131,8 +131,9 @@ class NotificationApi:
         draft = await self._try_draft(caller, name, body, _mark_test(fingerprint, caller), now_ms)
         if draft is None:
             return answer(show_repeat(name), 202)
-        shown = show_accepted(draft, await self._store.accept(draft, now_ms))
-        self._wake()
+        accepted = await self._store.accept(draft, now_ms)
+        shown = show_accepted(draft, accepted)
+        self._wake(caller.tenant, accepted.channels)
         return answer(shown, 202)
 
     async def _try_draft(
@@ -162,6 +163,7 @@ class NotificationApi:
             now_ms=now_ms,
             is_test=caller.is_test,
             filled=filled,
+            channels=tuple(self._channels),
         )
         self._check_channels(draft)
         self._check_sender(caller.tenant, body)
@@ -200,14 +202,15 @@ class NotificationApi:
             except RequestRefused as refused:
                 results.append(show_problem(refused))
         drafts = [one for one in results if isinstance(one, Draft)]
-        accepted = iter(await self._store.accept_all(drafts, now_ms))
-        shown = []
+        all_accepted = await self._store.accept_all(drafts, now_ms)
+        accepted, shown = iter(all_accepted), []
         for one in results:
             try:
                 shown.append(show_accepted(one, next(accepted)) if isinstance(one, Draft) else one)
             except RequestRefused as refused:
                 shown.append(show_problem(refused))
-        self._wake()
+        for channels in {one.channels for one in all_accepted}:
+            self._wake(caller.tenant, channels)
         return answer({"results": shown}, 202)
 
     async def _read_item(self, caller: Caller, item: bytes | dict[str, Any], now_ms: int) -> Draft | dict[str, Any]:

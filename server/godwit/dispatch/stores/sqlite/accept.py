@@ -1,7 +1,8 @@
 """Accepting and routing in the embedded store, and the state of a notification.
 
 A notification is one row with the numbers of its receivers. Its own number comes from the counter that also orders
-changes of receivers. Routing makes one job for each channel; a repeat changes nothing.
+changes of receivers. Routing makes one job for each channel; a repeat changes nothing. A notification that is due at once
+is routed in the transaction that accepts it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Accepted(NamedTuple):
     is_past: bool = False
     quota: str = ""
     """The quota that is exceeded."""
+    channels: tuple[str, ...] = ()
+    """The channels that have a job of it now. If there are none, the router must look at it."""
 
 
 class Draft(NamedTuple):
@@ -63,6 +66,20 @@ class Draft(NamedTuple):
     """Channel and value of the one address, for a notification without a receiver."""
     rendered: tuple[tuple[str, str, bytes], ...] = ()
     """Content of a template: channel (empty: all), locale (empty: the default), JSON."""
+    channels: tuple[str, ...] = ()
+    """The channels that are set up; empty: the notification is routed later."""
+
+
+class _Routed(NamedTuple):
+    """A notification, as its jobs need it."""
+
+    nid: int
+    tenant: str
+    priority: int
+    options: Options
+    targets: bytes | None
+    """Its receivers; None: so many that their addresses are not read."""
+    channels: Sequence[str]
 
 
 class NotificationRow(NamedTuple):
@@ -111,7 +128,32 @@ def accept(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepte
     run_on_rows(connection, INSERT, [(*row, take_number(connection))])
     nid = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
     connection.executemany("INSERT INTO rendered VALUES (?, ?, ?, ?)", [(nid, *row) for row in draft.rendered])
-    return Accepted(draft.id, unknown=tuple(unknown))
+    (channels,) = route_accepted(connection, [(nid, draft, row[-3])])
+    return Accepted(draft.id, unknown=tuple(unknown), channels=channels)
+
+
+def is_routed_at_once(draft: Draft) -> bool:
+    """Whether its jobs are made in the transaction that accepts it: it is due, and its content is rendered."""
+    return bool(draft.channels) and not draft.due_ms and not draft.options.is_personal
+
+
+def route_accepted(
+    connection: sqlite3.Connection, accepted: Sequence[tuple[int, Draft, bytes]]
+) -> list[tuple[str, ...]]:
+    """Make the jobs of notifications, each given with its number and its packed receivers, that are routed at once. Returns the
+    channels of each that have a job.
+    """
+    wanted = [
+        _Routed(nid, draft.tenant, int(draft.priority), draft.options, _choose_targets(draft, targets), draft.channels)
+        for nid, draft, targets in accepted
+        if is_routed_at_once(draft)
+    ]
+    made = _insert_jobs(connection, wanted)
+    return [made.get(nid, ()) for nid, _, _ in accepted]
+
+
+def _choose_targets(draft: Draft, targets: bytes) -> bytes | None:
+    return targets if draft.group is None and len(targets) <= 8 * LOOKED_AT_MAX else None
 
 
 def is_past(draft: Draft, now_ms: int) -> bool:
@@ -135,7 +177,8 @@ INSERT = (
 
 def make_row(draft: Draft, options: bytes, expires_ms: int, now_ms: int) -> tuple[Any, ...]:
     """The row of a draft for `INSERT`, without its receivers and its number."""
-    begin = (draft.tenant, draft.id, draft.fingerprint, draft.body, "accepted", now_ms, draft.due_ms, expires_ms)
+    state = "routed" if is_routed_at_once(draft) else "accepted"
+    begin = (draft.tenant, draft.id, draft.fingerprint, draft.body, state, now_ms, draft.due_ms, expires_ms)
     return (*begin, int(draft.priority), options, draft.options.collapse_key)
 
 
@@ -183,12 +226,21 @@ def make_jobs(connection: sqlite3.Connection, nids: Sequence[int], channels: Seq
         "WHERE nid IN (SELECT value FROM json_each(?))",
         (8 * LOOKED_AT_MAX, pack_list(nids)),
     ).fetchall()
-    numbers = {row[0]: unpack_numbers(row[4]) for row in rows if row[4] is not None}
+    wanted = [
+        _Routed(nid, tenant, priority, read_options(packed), targets, channels)
+        for nid, tenant, priority, packed, targets in rows
+    ]
+    _insert_jobs(connection, wanted)
+
+
+def _insert_jobs(connection: sqlite3.Connection, wanted: Sequence[_Routed]) -> dict[int, tuple[str, ...]]:
+    """The channels of each notification that have a job."""
+    numbers = {one.nid: unpack_numbers(one.targets) for one in wanted if one.targets is not None}
     reachable = _list_reachable(connection, {rid for rids in numbers.values() for rid in rids})
     made = []
-    for nid, tenant, priority, packed, _ in rows:
-        options = read_options(packed)
-        for channel, step in _list_jobs(options, channels):
+    channels: dict[int, tuple[str, ...]] = {}
+    for nid, tenant, priority, options, _, known in wanted:
+        for channel, step in _list_jobs(options, known):
             # the pages of a policy's first step also make routes
             if (
                 options.steps
@@ -197,7 +249,9 @@ def make_jobs(connection: sqlite3.Connection, nids: Sequence[int], channels: Seq
                 or any((rid, channel) in reachable for rid in numbers[nid])
             ):
                 made.append((nid, channel, tenant, 0, 0, 0, 0, priority, step))
+                channels[nid] = (*channels.get(nid, ()), channel)
     run_on_rows(connection, "INSERT OR IGNORE INTO job", made)
+    return channels
 
 
 def _list_reachable(connection: sqlite3.Connection, rids: Collection[int]) -> set[tuple[int, str]]:

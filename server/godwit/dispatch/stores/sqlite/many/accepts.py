@@ -13,7 +13,18 @@ from itertools import groupby
 from .....logs import read_logger
 from ....codes import DispatchCode
 from ....errors import RequestRefused
-from ..accept import INSERT, Accepted, Draft, accept, find_expiry, is_past, make_row, pack_numbers, pack_options
+from ..accept import (
+    INSERT,
+    Accepted,
+    Draft,
+    accept,
+    find_expiry,
+    is_past,
+    make_row,
+    pack_numbers,
+    pack_options,
+    route_accepted,
+)
 from ..receivers import take_number
 from ..tenants import judge_size, read_tenant, take_bytes
 from .rows import pack_names, run_in_savepoint, run_on_rows
@@ -88,8 +99,9 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
         ).fetchall()
     )
     found = read_tenant(connection, tenant, given[0][1])
-    results, rows, taken = [], [], 0
-    for draft, now_ms in given:
+    results: list[Accepted] = []
+    rows, made, taken = [], [], 0
+    for at, (draft, now_ms) in enumerate(given):
         fingerprint, name = known.get(draft.id), draft.receivers[0]
         options = pack_options(draft.options)
         size = len(draft.body) + len(options) + 8
@@ -102,15 +114,25 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
         elif name not in rids:
             results.append(Accepted(draft.id, unknown=(name,)))
         else:
-            row = make_row(draft, options, find_expiry(connection, draft), now_ms)
-            rows.append((*row, pack_numbers((rids[name],)), 0, 0))
+            row, targets = make_row(draft, options, find_expiry(connection, draft), now_ms), pack_numbers((rids[name],))
+            rows.append((*row, targets, 0, 0))
+            made.append((at, draft, targets))
             results.append(Accepted(draft.id))
             known[draft.id], taken = draft.fingerprint, taken + size
     if rows:
         take_bytes(connection, tenant, taken)
         first = take_number(connection, len(rows)) - len(rows) + 1
         run_on_rows(connection, INSERT, [(*row, first + at) for at, row in enumerate(rows)])
+        _route(connection, made, results)
     return results
+
+
+def _route(connection: sqlite3.Connection, made: Sequence[tuple[int, Draft, bytes]], results: list[Accepted]) -> None:
+    """Route the notifications of the last insert, each given with the place of its result, which names its channels then."""
+    last = connection.execute("SELECT last_insert_rowid()").fetchone()[0]  # AUTOINCREMENT: the rows follow each other
+    numbered = [(last - len(made) + 1 + at, draft, targets) for at, (_, draft, targets) in enumerate(made)]
+    for (place, _, _), channels in zip(made, route_accepted(connection, numbered), strict=True):
+        results[place] = results[place]._replace(channels=channels)
 
 
 def _accept_alone(connection: sqlite3.Connection, draft: Draft, now_ms: int) -> Accepted | Exception:
