@@ -33,18 +33,20 @@ async def measure(options: Options) -> dict[str, Any]:
         for number in range(ITEMS):
             await send_to_all(server, f"all-{number}", receivers)
         await fill_one(server)
-        filled_s = time.perf_counter() - began
+        filled_s, rss_mb = time.perf_counter() - began, server.rss_peak_mb()
         chosen = random.Random(1).sample(range(1, receivers), min(READERS, receivers - 1))
         pages = {
             "of inboxes with 10 items": await read_pages(server, chosen),
             "of an inbox with 1,000 items": await read_pages(server, [0]),
         }
+        reading_mb = server.rss_peak_mb()
     size = measure_file(options.folder)  # the write-ahead log is empty after an end in order
     items = receivers * ITEMS + ITEMS_OF_ONE - ITEMS
     return {
         "receivers": receivers,
         "items": items,
         "filled_in_s": filled_s,
+        "rss_peak_mb": {"while filling": rss_mb, "while reading": reading_mb},
         "pages of 50": pages,
         "bytes_per_item_and_delivery": (size - empty) / items,
         "store_mb": size / 1e6,

@@ -69,6 +69,11 @@ class Served:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    def rss_peak_mb(self) -> float:
+        """The largest RSS since the process started."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) * 1_024 / 1e6
+
 
 @asynccontextmanager
 async def served(folder: Path, settings: Sequence[str] = ()) -> AsyncIterator[Served]:
