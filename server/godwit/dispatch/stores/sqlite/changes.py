@@ -36,6 +36,10 @@ class Member(NamedTuple):
     is_doubtful: bool
 
 
+MemberRow = tuple[int, int, int, bool]
+"""The fields of a Member, where a page makes one for each receiver: a plain tuple takes a tenth of the time."""
+
+
 class Changes:
     """The changes of one unit."""
 
@@ -45,7 +49,7 @@ class Changes:
         self._tenants = dict(tenants or {})
         self._counts: Counter[tuple[int, str, State]] = Counter()
         self._made: Counter[int] = Counter()
-        self._events: dict[tuple[int, str, str, str], list[Member]] = {}
+        self._events: dict[tuple[int, str, str, str], list[MemberRow]] = {}
 
     def insert(self, key: DeliveryKey, state: State, reason: str = "") -> None:
         """A delivery was inserted."""
@@ -62,7 +66,7 @@ class Changes:
         self._counts[nid, channel, state] += len(keys)
         if state not in UNREPORTED:
             members = self._events.setdefault((nid, channel, f"delivery.{state.label}", reason), [])
-            members += [Member(rid, aid, 0, False) for _, rid, _, aid in keys]
+            members += [(rid, aid, 0, False) for _, rid, _, aid in keys]
 
     def move(
         self,
@@ -143,15 +147,15 @@ def add_counts(connection: sqlite3.Connection, counts: Mapping[tuple[int, str, S
     )
 
 
-def pack_members(members: Iterable[Member]) -> bytes:
+def pack_members(members: Iterable[MemberRow]) -> bytes:
     """Members as differences of their numbers, which are close together within a page: an array in MessagePack, or compressed
     64-bit integers where there are many.
     """
     numbers: list[int] = []
     rid = aid = 0
-    for member in members:
-        numbers += (member.rid - rid, member.aid - aid, member.attempt * 2 + member.is_doubtful)
-        rid, aid = member.rid, member.aid
+    for at, address, attempt, is_doubtful in members:
+        numbers += (at - rid, address - aid, attempt * 2 + is_doubtful)
+        rid, aid = at, address
     return _PACK(numbers) if len(numbers) <= SMALL else zlib.compress(array.array("q", numbers).tobytes(), 1)
 
 

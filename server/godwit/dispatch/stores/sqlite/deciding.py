@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from ...model import DeliveryKey, Options, Priority, Profile, State, Target, Verdict
 from ...pure.locales import choose_locale
@@ -92,10 +93,11 @@ def decide_all(
         failures = _read_failures(connection, facts.nid, [target.rid for target, _ in rows])
         is_alike = False
     for target, packed in rows:
-        profile = read_profile(packed) if packed else _NO_PROFILE
+        verdict = verdicts.get(packed)
+        if verdict is None or facts.options.locales:
+            profile = read_profile(packed) if packed else _NO_PROFILE
         if facts.options.locales:
             target = replace(target, locale=choose_locale(profile.locale, facts.options.locales))
-        verdict = verdicts.get(packed)
         if verdict is None:
             suppression = _find_suppression(connection, facts, channel, target.value) if has_suppressions else ""
             verdict = decide(
@@ -109,6 +111,8 @@ def decide_all(
                 suppression=suppression,
                 is_sandbox=facts.options.is_test and is_sandbox(channel, target.value or target.receiver),
             )
+            if verdict == plain:
+                verdict = plain
             if is_alike:
                 verdicts[packed] = verdict
         if facts.options.sender and channel == "email":
@@ -116,7 +120,7 @@ def decide_all(
         if facts.options.is_personal:
             target = replace(target, is_personal=True)
             verdict = _judge_content(verdict, failures.get(target.rid, ("was not rendered", 0)), now_ms)
-        decided.append(target if verdict is plain or verdict == plain else replace(target, verdict=verdict))
+        decided.append(target if verdict is plain else replace(target, verdict=verdict))
     return tuple(decided)
 
 

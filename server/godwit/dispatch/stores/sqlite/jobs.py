@@ -217,25 +217,35 @@ def _are_plain(connection: sqlite3.Connection, job: Job, page: Page) -> bool:
 def _insert_plain(
     connection: sqlite3.Connection, job: Job, page: Page, due_ms: int, changes: Changes, queued: State
 ) -> list[DeliveryKey]:
-    rows = []
+    nid, channel = job.nid, job.channel
     by_verdict: dict[tuple[State, str], list[DeliveryKey]] = {}
+    last, alike = None, []
     for target in page.targets:
-        verdict = target.verdict
-        state = queued if verdict.state is State.QUEUED else verdict.state
-        key = DeliveryKey(job.nid, target.rid, job.channel, target.aid)
-        rows.append((*key, int(state), verdict.due_ms or due_ms, verdict.reason))
-        by_verdict.setdefault((state, verdict.reason), []).append(key)
-    if job.channel == "inbox" and not job.options.local:  # nothing is deferred: one statement for each verdict
+        if (verdict := target.verdict) is not last:
+            last, state = verdict, queued if verdict.state is State.QUEUED else verdict.state
+            alike = by_verdict.setdefault((state, verdict.reason), [])
+        alike.append(DeliveryKey(nid, target.rid, channel, target.aid))
+    if channel == "inbox" and not job.options.local:  # nothing is deferred: one statement for each verdict
         for (state, reason), keys in by_verdict.items():
             connection.execute(
                 "INSERT INTO delivery SELECT ?, value, 'inbox', 0, ?, 0, ?, 0, ?, '' FROM json_each(?)",
-                (job.nid, int(state), due_ms, reason, pack_list(key.rid for key in keys)),
+                (nid, int(state), due_ms, reason, pack_list(key.rid for key in keys)),
             )
     else:
-        connection.executemany("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, '')", rows)
+        connection.executemany(
+            "INSERT INTO delivery VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, '')", _list_rows(job, page, due_ms, queued)
+        )
     for (state, reason), keys in by_verdict.items():
         changes.insert_all(keys, state, reason)
     return by_verdict.get((queued, ""), [])
+
+
+def _list_rows(job: Job, page: Page, due_ms: int, queued: State) -> Iterator[tuple[int | str, ...]]:
+    for target in page.targets:
+        verdict = target.verdict
+        state = queued if verdict.state is State.QUEUED else verdict.state
+        due = verdict.due_ms or due_ms
+        yield job.nid, target.rid, job.channel, target.aid, int(state), due, verdict.reason
 
 
 def insert_delivery(

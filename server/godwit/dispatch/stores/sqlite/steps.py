@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...model import DeliveryKey, Flag, State, Step, Verdict
 from ...pure.rank import is_open
