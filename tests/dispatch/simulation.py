@@ -273,7 +273,8 @@ def fill(world: World) -> list[DeliveryKey]:
     count = world.chance.randint(1, 2)
     for number in range(count):
         draft = accept.Draft("t", f"n{number}", b"", b"{}", tuple(names), (), False, 10**9)
-        accept.accept(database, draft, 0)
+        channels = (CHANNEL,) if number else ()  # the first waits for the router
+        accept.accept(database, draft._replace(channels=channels), 0)
     accept.route(database, (CHANNEL,), 0, 10)
     return [DeliveryKey(nid + 1, rid + 1, CHANNEL, rid + 1) for nid in range(count) for rid in range(len(names))]
 
