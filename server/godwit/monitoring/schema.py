@@ -112,7 +112,7 @@ def describe_metrics() -> str:
     metrics = "\n".join(f"| `{name}` | {kind} | {labels} | {said} |" for name, kind, labels, said in list_metrics())
     return f"""# Metrics
 
-Every metric of a node. How to use them: [Metrics and alerts](../guides/monitor.md), [Reading the metrics](../guides/figures.md).
+Every metric of a node. How to use them: [Metrics and alerts](../guides/monitor.md).
 
 ## Statistics
 
