@@ -77,7 +77,11 @@ function fill(cell, column, row, node) {
   const target = column.href || column.meter ? cell.firstChild : cell;
   say(target, column.show ? column.show(row) : String(row[column.key] ?? "–"));
   if (column.title) cell.title = column.title(row);
-  if (column.href) target.setAttribute("href", column.href(row));
+  if (column.href) {
+    const to = column.href(row);
+    if (to === null) target.removeAttribute("href");
+    else target.setAttribute("href", to);
+  }
   if (column.meter) {
     const share = column.meter(row);
     cell.lastChild.hidden = share === null;

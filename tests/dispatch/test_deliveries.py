@@ -83,6 +83,46 @@ async def test_one_delivery_is_shown_by_its_id_and_sent_again(tmp_path: Path, ru
             assert (await both.api("GET", f"/v1/deliveries/{name}", key=key))[1]["code"] == 4336
 
 
+async def test_an_address_is_shown_as_it_was_given(tmp_path: Path, runtime: Path) -> None:
+    """It is no receiver: lists of receivers leave it out, and deliveries, dead letters and events show its value."""
+
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=400)
+
+    async with running(tmp_path, LOOPBACK) as both, endpoint(refuse) as url, asyncio.timeout(DEADLINE_S):
+        for name in ("addr", "ann", "zoe"):
+            await both.api("PUT", f"/v1/receivers/{name}")
+        note = {**HI, "to": {"address": {"channel": "webhook", "value": url}}}
+        assert (await both.api("PUT", "/v1/notifications/n1", note))[0] == 202
+        row = await wait_for_state(both, "n1", "failed")
+        assert (row["receiver"], row["address"]) == (None, url)
+        _, answer = await both.api("GET", f"/v1/deliveries/{row['id']}")
+        assert (answer["receiver"], answer["address"]) == (None, url)
+        (letter,) = (await both.api("GET", "/v1/dead-letters"))[1]["dead_letters"]
+        assert (letter["receiver"], letter["address"]) == (None, url)
+        _, answer = await both.api("GET", "/v1/events?types=delivery.failed&detail=deliveries")
+        (member,) = answer["events"][0]["deliveries"]
+        assert (member["receiver"], member["address"]) == (None, url)
+        for query, names in (
+            ("", ["addr", "ann", "zoe"]),
+            ("?prefix=a", ["addr", "ann"]),
+            ("?prefix=address:", []),
+            ("?after=ann", ["zoe"]),
+            ("?limit=2", ["addr", "ann"]),
+        ):
+            _, answer = await both.api("GET", f"/v1/receivers{query}")
+            assert [one["id"] for one in answer["receivers"]] == names, query
+
+
+async def test_names_of_bare_addresses_are_reserved(dispatch: Running) -> None:
+    status, answer = await dispatch.api("PUT", "/v1/receivers/address:x")
+    assert (status, answer["code"]) == (422, 4300)
+    status, answer = await dispatch.api("POST", "/v1/notifications", {**HI, "to": {"receiver": {"id": "address:x"}}})
+    assert (status, answer["code"], answer["pointer"]) == (422, 4300, "/to/receiver/id")
+    _, answer = await dispatch.api("POST", "/v1/receivers/import", b'{"id": "address:x"}\n{"id": "bob"}\n')
+    assert [one["pointer"] for one in answer["rejected"]] == ["/id"]
+
+
 async def test_a_replay_is_tried_dry(tmp_path: Path, runtime: Path) -> None:
     async def refuse(request: web.Request) -> web.Response:
         return web.Response(status=400)

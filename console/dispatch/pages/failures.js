@@ -30,7 +30,7 @@ export class Failures {
       label: "Failed deliveries", keyOf: (row) => `${row.notification} ${row.receiver} ${row.channel} ${row.address}`, isTall: true, empty: () => empty("No failed deliveries."),
       columns: [
         { key: "notification", label: "Notification", kind: "id", href: (row) => `#/notification?id=${encodeURIComponent(row.notification)}` },
-        { key: "receiver", label: "Receiver", kind: "id", href: (row) => `#/receiver?id=${encodeURIComponent(row.receiver)}` },
+        { key: "receiver", label: "Receiver", kind: "id", show: (row) => row.receiver ?? row.address ?? "–", href: (row) => row.receiver === null ? null : `#/receiver?id=${encodeURIComponent(row.receiver)}` },
         { key: "channel", label: "Channel" }, { key: "state", label: "State" }, { key: "reason", label: "Reason", kind: "words", show: (row) => row.reason || "–" },
       ],
     });

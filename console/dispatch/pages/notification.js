@@ -19,7 +19,7 @@ export class Notification {
     this.deliveries = new Table({
       label: "Each delivery", keyOf: (row) => `${row.receiver} ${row.channel} ${row.address}`, isTall: true, empty: () => empty("No deliveries yet."),
       columns: [
-        { key: "receiver", label: "Receiver", kind: "id", href: (row) => `#/receiver?id=${encodeURIComponent(row.receiver)}` },
+        { key: "receiver", label: "Receiver", kind: "id", show: (row) => row.receiver ?? row.address ?? "–", href: (row) => row.receiver === null ? null : `#/receiver?id=${encodeURIComponent(row.receiver)}` },
         { key: "channel", label: "Channel" }, { key: "state", label: "State" },
         { key: "reason", label: "Reason", kind: "words", show: (row) => row.reason || "–" },
         { key: "attempt", label: "Attempts", isNumber: true, show: (row) => exact(row.attempt) },

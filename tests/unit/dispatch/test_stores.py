@@ -97,7 +97,7 @@ def test_a_replay_revives_nothing_that_was_cancelled() -> None:
     database, now_ms = open_store(), 1_767_225_600_000
     send(database, Options(), now_ms)
     database.execute("UPDATE delivery SET state = 6")
-    assert ending.cancel(database, "t", "n") == 1
+    assert ending.cancel(database, "t", "n", also_settled=True) == ending.Cancelled(1)
     assert ending.replay(database, "t", ending.Replayed(State.FAILED), 9, now_ms, now_ms + 1_000) == 0
     assert list_states(database) == [("webhook", State.FAILED)]
 

@@ -26,7 +26,7 @@ from ..stores.sqlite.manage.pausing import TEMPLATE
 from .bodies import EmailOverride, LocalTime, NewReceiver, NotificationBody, Override, Policy, Recipients
 from .keys import check_receiver_name
 from .receivers import check_receiver
-from .requests import check_length
+from .requests import check_free, check_length
 
 ATTACHMENTS_BYTES_MAX = 700_000
 
@@ -126,6 +126,7 @@ def _read_recipients(to: Recipients, limits: DispatchLimits) -> _Recipients:
         return _Recipients((name,), ((name, b"{}"),), is_single=True, address=address)
     if isinstance(to.receiver, NewReceiver):
         check_receiver(to.receiver, "/to/receiver")
+        check_free(to.receiver.id, "/to/receiver/id")
         check_length(to.receiver.id, limits, "/to/receiver/id")
         attributes = msgspec.to_builtins(to.receiver)
         name = attributes.pop("id")

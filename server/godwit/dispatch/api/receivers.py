@@ -25,7 +25,7 @@ from .answers import answer
 from .bodies import AddressBody, ImportedReceiver, ReceiverBody, ReceiverPatch, read_body, read_json, read_value
 from .keys import KeyRing
 from .lines import Import
-from .requests import check_length, read_bytes, read_name, read_number
+from .requests import check_free, check_length, read_bytes, read_name, read_number
 
 
 class ReceiverApi:
@@ -63,6 +63,7 @@ class ReceiverApi:
     async def put(self, request: web.Request) -> web.Response:
         tenant = await self._keys.read_tenant(request, "manage")
         name = read_name(request, "receiver", self._limits)
+        check_free(name)
         body, _ = read_body(await read_bytes(request) or b"{}", ReceiverBody)
         check_receiver(body)
         attributes, now_ms = msgspec.json.encode(body), time.time_ns() // 1_000_000
@@ -179,6 +180,7 @@ class ReceiverApi:
     def _may_take(self, lines: Import[ImportedReceiver], line: int, row: ImportedReceiver) -> bool:
         try:
             check_receiver(row)
+            check_free(row.id, "/id")
             check_length(row.id, self._limits, "/id")
             for number, address in enumerate(row.addresses):
                 check_length(address.id, self._limits, f"/addresses/{number}/id")

@@ -13,6 +13,7 @@ from aiohttp import web
 from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
+from ..model import ADDRESS_PREFIX
 from ..pure.items import is_number
 
 BODY_S = web.AppKey("body_s", float)
@@ -27,6 +28,13 @@ def read_name(request: web.Request, field: str, limits: DispatchLimits) -> str:
         detail = f"{field} must be 1 to {limits.name_characters_max} printable characters without a slash"
         raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
     return name
+
+
+def check_free(name: str, pointer: str = "") -> None:
+    """Raises RequestRefused for the name of a receiver that only dispatch makes, for a bare address."""
+    if name.startswith(ADDRESS_PREFIX):
+        detail = f"names that begin with {ADDRESS_PREFIX} are reserved: to send to an address, give to.address"
+        raise RequestRefused(DispatchCode.REQUEST_INVALID, detail, pointer=pointer)
 
 
 def check_length(name: str, limits: DispatchLimits, pointer: str) -> None:

@@ -15,7 +15,7 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import replace
 
-from ...model import DeliveryKey, Options, Priority, Profile, State, Target, Verdict
+from ...model import ADDRESS_PREFIX, DeliveryKey, Options, Priority, Profile, State, Target, Verdict
 from ...pure.locales import choose_locale
 from ...pure.policy import decide
 from ...pure.sandbox import is_sandbox
@@ -26,8 +26,13 @@ RENDERING = "rendering"
 """The reason of a delivery that waits until its content is rendered again."""
 AGAIN_MS = 1_000
 """When a delivery that waits for its content is examined again."""
-ADDRESS_NAME = "iif(delivery.aid < 0, 'cc/' || (-1 - delivery.aid), address.name)"
-"""The API's name of a delivery's address: the address's name, or for a copy its place in `override.email.cc`."""
+_IS_BARE = f"substr(receiver.name, 1, {len(ADDRESS_PREFIX)}) = '{ADDRESS_PREFIX}'"
+RECEIVER_NAME = f"iif({_IS_BARE}, NULL, receiver.name)"
+"""The API's name of a delivery's receiver; a bare address has none."""
+ADDRESS_NAME = f"iif(delivery.aid < 0, 'cc/' || (-1 - delivery.aid), iif({_IS_BARE}, address.value, address.name))"
+"""The API's name of a delivery's address: the address's name, the value of a bare address, or for a copy its place in
+`override.email.cc`.
+"""
 
 
 @dataclass(frozen=True, slots=True)

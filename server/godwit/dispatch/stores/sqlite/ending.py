@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...model import DeliveryKey, State
 from .accept import read_notification
 from .changes import Changes
-from .deciding import ADDRESS_NAME, read_options
+from .deciding import ADDRESS_NAME, RECEIVER_NAME, read_options
 from .manage.personal import ask_again
 
 
@@ -87,7 +87,7 @@ def list_dead(
 ) -> tuple[list[DeadLetter], DeliveryKey | None]:
     """Dead letters after a delivery, and the delivery after which the next page begins."""
     rows = connection.execute(
-        f"SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, receiver.name, {ADDRESS_NAME}, delivery.state, "
+        f"SELECT nid, delivery.rid, delivery.channel, delivery.aid, notification.id, {RECEIVER_NAME}, {ADDRESS_NAME}, delivery.state, "
         "delivery.reason, ref, attempt, doubt FROM delivery INDEXED BY delivery_failed CROSS JOIN notification USING (nid) "
         "LEFT JOIN receiver ON receiver.rid = delivery.rid LEFT JOIN address ON address.aid = delivery.aid "
         "WHERE delivery.state IN (6, 7) AND nid >= ? AND notification.tenant = ? "

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
+from ....model import ADDRESS_PREFIX
 from ..changes import Member, unpack_members
 
 FRESH_MAX = 1_000
@@ -81,6 +82,11 @@ def show_members(connection: sqlite3.Connection, row: EventRow) -> list[dict[str
     members = unpack_members(row.members)
     receivers = find_names(connection, "receiver", "rid", {member.rid for member in members})
     addresses = find_address_names(connection, members)
+    bare = {rid for rid, name in receivers.items() if name.startswith(ADDRESS_PREFIX)}
+    if bare:  # no receiver of the tenant's: the address as it was given
+        values = find_names(connection, "address", "aid", {one.aid for one in members if one.rid in bare}, "value")
+        addresses |= values
+        receivers = {rid: name for rid, name in receivers.items() if rid not in bare}
     return [
         {
             "receiver": receivers.get(member.rid),
@@ -107,12 +113,16 @@ def find_address_names(connection: sqlite3.Connection, members: Collection[Membe
     return copies | find_names(connection, "address", "aid", {member.aid for member in members if member.aid > 0})
 
 
-def find_names(connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int]) -> dict[int, str]:
+def find_names(
+    connection: sqlite3.Connection, table: str, key: str, numbers: Iterable[int], column: str = "name"
+) -> dict[int, str]:
     """The names of rows by their numbers; deleted rows have none."""
     found: dict[int, str] = {}
     wanted = sorted(numbers)
     for begin in range(0, len(wanted), 500):
         some = wanted[begin : begin + 500]
         marks = ",".join("?" * len(some))
-        found.update(connection.execute(f"SELECT {key}, name FROM {table} WHERE {key} IN ({marks})", some).fetchall())
+        found.update(
+            connection.execute(f"SELECT {key}, {column} FROM {table} WHERE {key} IN ({marks})", some).fetchall()
+        )
     return found

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ....model import DeliveryKey, State
 from ..changes import Changes
-from ..deciding import ADDRESS_NAME
+from ..deciding import ADDRESS_NAME, RECEIVER_NAME
 from .personal import ask_again
 
 LOOKED_AT_MAX = 20_000
@@ -17,7 +17,7 @@ AGAIN = (State.DEFERRED, State.FAILED, State.UNKNOWN)
 """States from which a delivery can be sent again."""
 _ID = re.compile(r"dlv_(\d{1,18})_(\d{1,18})_(-?\d{1,18})")
 _COLUMNS = (
-    f"nid, delivery.rid, delivery.aid, receiver.name, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, "
+    f"nid, delivery.rid, delivery.aid, {RECEIVER_NAME}, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, "
     "delivery.reason, ref"
 )
 _NAMES = "LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid)"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ....model import State
+from ....model import ADDRESS_PREFIX, State
 from ..accept import NotificationRow, read_notification
 
 LOOKED_AT_MAX = 100_000
@@ -16,6 +16,10 @@ LOOKED_AT_MAX = 100_000
 
 CHECKED_MAX = 1_000
 """How many notifications' deliveries one request counts, to find their states."""
+
+
+_AFTER_ADDRESSES = ADDRESS_PREFIX[:-1] + chr(ord(ADDRESS_PREFIX[-1]) + 1)
+"""The first name after all reserved ones, which an index skips at once."""
 
 
 class Listed(NamedTuple):
@@ -64,12 +68,14 @@ def list_notifications(
 def list_receivers(
     connection: sqlite3.Connection, tenant: str, prefix: str, after: str, limit: int
 ) -> tuple[list[tuple[str, int, int]], bool]:
-    """Names with the counts of their inboxes, in order, and whether there are more."""
-    rows = connection.execute(
-        "SELECT name, unread, items FROM receiver JOIN head USING (rid) "
-        "WHERE tenant = ? AND name > ? AND name >= ? AND substr(name, 1, ?) = ? AND name < ? ORDER BY name LIMIT ?",
-        (tenant, after, prefix, len(prefix), prefix, prefix + "\U0010ffff", limit + 1),
-    ).fetchall()
+    """Names with the counts of their inboxes, in order, and whether there are more. Bare addresses are left out."""
+    rows: list[tuple[str, int, int]] = []
+    for least, end in (("", ADDRESS_PREFIX), (_AFTER_ADDRESSES, prefix + "\U0010ffff")):
+        rows += connection.execute(
+            "SELECT name, unread, items FROM receiver JOIN head USING (rid) WHERE tenant = ? AND name > ? AND name >= ? "
+            "AND substr(name, 1, ?) = ? AND name < ? ORDER BY name LIMIT ?",
+            (tenant, after, max(prefix, least), len(prefix), prefix, min(end, prefix + "\U0010ffff"), limit + 1),
+        ).fetchall()
     return rows[:limit], len(rows) > limit
 
 
