@@ -27,6 +27,7 @@ _NEED_RIGHTS = {
     Code.TOKEN_MISSING,
 }
 _CA_FILE = "godwit.ca_file"
+_TOKEN_BYTES_MAX = 65_536
 DEFAULT_SERVER = "ws://127.0.0.1:8800"
 
 
@@ -142,16 +143,29 @@ def _is_valid(selector: str, check: Callable[[str], str]) -> bool:
     return True
 
 
-def read_token(file: Path | None) -> str | None:
-    """The token of a file, else the environment's, else none."""
+def read_token(file: Path | None, variable: str = TOKEN_VARIABLE) -> str | None:
+    """The token of a file, else the environment's, else none. Raises ConfigInvalid; an error never shows the token.
+
+    A file without a token is refused: the command would continue as anonymous. A variable that is empty counts as not set.
+    """
     if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
+        place, name, token = variable, "(secret)", os.environ.get(variable, "").strip()
+    else:
+        place, name, token = "--token-file", str(file), _read_token_file(file)
+        if not token:
+            raise ConfigInvalid(place, name, "holds no token")
+    if any(not "!" <= character <= "~" for character in token):
+        raise ConfigInvalid(place, name, "is not one token of printable ASCII, and nothing else")
+    return token or None
+
+
+def _read_token_file(file: Path) -> str:
     try:
-        token = file.read_text(encoding="utf-8").strip()
+        with file.open("rb") as opened:  # also a pipe; a device such as /dev/zero never ends
+            content = opened.read(_TOKEN_BYTES_MAX + 1)
+        token = content.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid("--token-file", str(file), f"cannot be read: {error}") from error
-    if any(
-        not "!" <= character <= "~" for character in token
-    ):  # a client that sends such a token would show it in an error
-        raise ConfigInvalid("--token-file", str(file), "is not one token of printable ASCII, and nothing else")
-    return token or None
+    if len(content) > _TOKEN_BYTES_MAX:
+        raise ConfigInvalid("--token-file", str(file), f"is longer than {_TOKEN_BYTES_MAX} bytes")
+    return token

@@ -140,7 +140,7 @@ OPENER = urllib.request.build_opener(NoRedirect, urllib.request.ProxyHandler({})
 def call(admin: str | None, token_file: Path | None, method: str, path: str, body: object = None) -> dict[str, Any]:
     """Send one request. Raises NodeFailed with the node's sentence, ConfigInvalid if the address is not an admin port."""
     base = read_base(admin)
-    token = read_token(token_file) if token_file else os.environ.get("GODWIT_ADMIN_TOKEN")
+    token = read_token(token_file, "GODWIT_ADMIN_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     data = None if body is None else json.dumps(body).encode()
     if data is not None:

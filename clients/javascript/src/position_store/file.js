@@ -1,6 +1,6 @@
 // Positions in a JSON file, one entry per selector, replaced atomically. The Python client reads it too.
 
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 
 import { PositionFileHeld, PositionFileInvalid } from "../errors.js";
 import { Lease, RENEW_MS } from "./lease.js";
@@ -81,7 +81,9 @@ export class PositionFile {
 
   #read() {
     const path = this.#path;
-    if (!existsSync(path)) return;
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return;
+    if (!found.isFile() && !found.isDirectory()) throw new PositionFileInvalid(path, "not a regular file"); // reading a pipe or a device may never end
     const text = readFileSync(path, "utf8");
     let read;
     try {

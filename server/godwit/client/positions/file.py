@@ -64,6 +64,8 @@ class PositionFile(MutableMapping[str, object]):
     def _read(self) -> None:
         if not self._path.exists() or self._is_changed:
             return
+        if not self._path.is_file() and not self._path.is_dir():  # reading a pipe or a device may never end
+            raise PositionFileInvalid(str(self._path), "not a regular file")
         try:
             read = json.loads(self._path.read_bytes())
         except (ValueError, RecursionError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ def test_broken_file_is_refused_at_the_start(tmp_path: Path, content: str) -> No
     path.write_text(content)
     with pytest.raises(PositionFileInvalid, match=r"positions\.json does not contain saved positions"):
         PositionFile(path)
+
+
+def test_a_pipe_or_a_device_is_refused_and_not_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/null")):
+        with pytest.raises(PositionFileInvalid, match="not a regular file"):
+            PositionFile(path)
 
 
 @pytest.mark.parametrize("saved", [7, None, {"after": 7}, {"after": {"/a": "x"}}, {"since": 1}])
