@@ -113,6 +113,7 @@ export class Client {
     this.#session = new Session(settingsOf(options.settings ?? {}), typeof token === "function", numbering);
     this.#budget = new Budget(this.#session.settings.itemsTotalBytesMax);
     this.#transports = new TransportChoice(options.transport ?? "auto", encoding, { ...platform, whenHidden: options.whenHidden }, this.#session.settings);
+    this.#transports.check(this.#servers.urls);
     this.#session.changed = () => this.#stateChanged(options.onTransport);
     this.#connection = new Connection(this.#session, {
       now: platform.now,

@@ -4,7 +4,9 @@
 // that worked for an address is remembered for the next client. While HTTP is in use, a WebSocket is tried from time to time, and
 // used as soon as one opens. After each failed try the next wait is twice as long.
 
+import { shownAddress } from "./session/servers.js";
 import { after } from "./signal.js";
+import { httpAddress } from "./transport/http/address.js";
 import { httpTransport } from "./transport/http/http_link.js";
 
 /** @typedef {import("./platform/platform.js").Platform} Platform */
@@ -50,7 +52,18 @@ export class TransportChoice {
   }
 
   /**
-   * The transport to use for this address.
+   * Throws RangeError for an address that the chosen transport can never use.
+   * @param {readonly string[]} urls
+   */
+  check(urls) {
+    const name = this.#transports[0]?.name;
+    const found = name === "sse" || name === "poll" ? urls.find((url) => httpAddress(url) === null) : undefined;
+    if (found === undefined) return;
+    throw new RangeError(`the server address ${shownAddress(found)} has a path: over HTTP (${name}) expected none, or one that ends in /v1/live`);
+  }
+
+  /**
+   * The transport to use for this address: a WebSocket if its HTTP address cannot be derived.
    * @param {string} url
    * @returns {TransportOption}
    */
@@ -60,6 +73,7 @@ export class TransportChoice {
       if (known > WEBSOCKET) this.#index = this.#fallback = known;
     }
     this.#url = url;
+    if (this.#transports.length > 1 && httpAddress(url) === null) this.#index = WEBSOCKET;
     return /** @type {TransportOption} */ (this.#transports[this.#index]);
   }
 
@@ -107,7 +121,7 @@ export class TransportChoice {
 
   /** @param {boolean} hasWorked */
   #socketEnded(hasWorked) {
-    if (hasWorked) return;
+    if (hasWorked || httpAddress(this.#url) === null) return;
     this.#failures++;
     if (this.#failures >= (this.#hasSocketWorked ? FAILURES_MAX : 1)) this.#take(this.#fallback);
   }

@@ -37,6 +37,10 @@ export class ServerList {
     }
   }
 
+  get urls() {
+    return this.#servers.map(({ url }) => url);
+  }
+
   /**
    * The next server, by a random number in [0, 1).
    * @param {number} random

@@ -142,3 +142,25 @@ test("one way alone is never left, and what cannot be is refused in words", () =
   assert.throws(() => make("carrier pigeon"), TypeError);
   assert.throws(() => make("sse", "binary"), /needs a WebSocket/);
 });
+
+test("an address without an HTTP address stays with its WebSocket, and its reason is what the user sees", () => {
+  const { transports } = make();
+  transports.check(["ws://n/other"]);
+  for (let failures = 0; failures < 3; failures++) {
+    assert.equal(transports.choose("ws://n/other").name, "websocket");
+    transports.ended(false, FAILED);
+    assert.equal(transports.isNextAtOnce, false);
+  }
+  const url = fresh();
+  transports.choose(url);
+  transports.ended(false, FAILED);
+  assert.equal(transports.choose(url).name, "sse", "other addresses of the client are tried over HTTP");
+  assert.equal(transports.choose("ws://n/other").name, "websocket");
+});
+
+test("an address that HTTP can never use is refused at once, without its query", () => {
+  for (const choice of ["sse", "poll"]) {
+    make(choice).transports.check([fresh(), "ws://n/behind/v1/live?x=1"]);
+    assert.throws(() => make(choice).transports.check([fresh(), "ws://n/v1/stream?secret"]), /^RangeError: the server address ws:\/\/n\/v1\/stream\?\.\.\. has a path/);
+  }
+});

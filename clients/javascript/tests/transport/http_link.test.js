@@ -194,3 +194,24 @@ test("what needs a WebSocket is refused in words", LIMITS, async () => {
   assert.match((await heard(({ id }) => id === 1)).reason, /watch needs a WebSocket or events/);
   link.abort();
 });
+
+for (const way of /** @type {const} */ (["sse", "poll"])) {
+  test(`by ${way} a command that is withdrawn before the node answers has its answer, too`, LIMITS, async () => {
+    const { link, say, heard, pushes } = open(way, () => new Promise(() => {}));
+    say({ id: 1, subscribe: "/a" }, { id: 2, subscribe: "/b" }, { id: 3, unsubscribe: "/a" }, { id: 4, subscribe: "/b" }, { id: 5, unsubscribe: "/b" });
+    await heard(({ id }) => id === 5);
+    assert.deepEqual(pushes.map(({ id, ok }) => [id, ok]), [1, 3, 2, 4, 5].map((id) => [id, "unsubscribed"]));
+    if (way === "sse") {
+      say({ id: 6, watch: "/w" }, { id: 7, unwatch: "/w" });
+      await heard(({ id }) => id === 7);
+      assert.deepEqual(pushes.slice(5).map(({ id, ok }) => [id, ok]), [6, 7].map((id) => [id, "unwatched"]));
+    }
+    link.close(1000, "");
+  });
+}
+
+test("the reason of a request that fails is one line, with its cause", LIMITS, async () => {
+  const { say, ended } = open("poll", () => Promise.reject(new TypeError("fetch failed", { cause: new Error("wrong version\nnumber\n") })));
+  say({ id: 1, connect: {} });
+  assert.equal((await ended()).reason, "TypeError: fetch failed: Error: wrong version number");
+});

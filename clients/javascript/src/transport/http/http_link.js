@@ -9,6 +9,7 @@ import { after } from "../../signal.js";
 import { CODES, Code } from "../../codes.js";
 import { elementsOf } from "../../codec/source.js";
 import { SEND_BUFFER_BYTES_MAX, SILENT } from "../transport.js";
+import { httpAddress, reasonOf } from "./address.js";
 import { Refused, refusedOf } from "./answer.js";
 import { EventTooBig } from "./events.js";
 import { Polling } from "./polling.js";
@@ -30,7 +31,6 @@ import { Wanted, isRoomFor } from "./wanted.js";
 /** @typedef {import("./tab_pacing.js").Page} Page */
 /** @typedef {{ ask: Ask, now: () => number, newPage?: () => Page, whenHidden?: "poll" | "stay" | undefined }} HttpMeans */
 
-const LIVE_END = "/v1/live";
 const BY_POLL = "and this client is connected by long poll";
 const POLLS_MAX = 2; // a browser allows six connections to one place
 
@@ -41,7 +41,7 @@ const POLLS_MAX = 2; // a browser allows six connections to one place
  */
 export function httpTransport(way, means) {
   const pollSize = new PollSize();
-  return (url, options, events) => new HttpLink(baseOf(url), way, options, events, means, pollSize);
+  return (url, options, events) => new HttpLink(httpAddress(url) ?? "", way, options, events, means, pollSize);
 }
 
 /** @implements {Link} */
@@ -295,9 +295,10 @@ export class HttpLink {
    * @param {string} selector
    */
   #unwatch(id, selector) {
+    this.#withdraw(this.#watched.get(selector), "unwatched");
     this.#watched.delete(selector);
     for (const stream of this.#streams) if (stream instanceof Streaming && stream.watched.delete(selector)) stream.change();
-    queueMicrotask(() => this.tell(JSON.stringify({ id, ok: "unwatched", subject: selector })));
+    this.#confirm(id, "unwatched", selector);
   }
 
   /** The one stream of events that carries everything. */
@@ -359,33 +360,32 @@ export class HttpLink {
    */
   #unsubscribe(id, selector) {
     this.#leave(selector);
-    const reply = { id, ok: "unsubscribed", subject: selector };
-    queueMicrotask(() => this.tell(JSON.stringify(reply)));
+    this.#confirm(id, "unsubscribed", selector);
     this.settled();
+  }
+
+  /**
+   * Answer the command of a subscription or watch that is closed before the node answered it: the session keeps each until then.
+   * @param {Wanted | Watched | undefined} left
+   * @param {string} ok
+   */
+  #withdraw(left, ok) {
+    if (left !== undefined && !left.isServed) this.#confirm(left.id, ok, left.selector);
+  }
+
+  /**
+   * @param {number} id
+   * @param {string} ok
+   * @param {string} subject
+   */
+  #confirm(id, ok, subject) {
+    queueMicrotask(() => this.tell(JSON.stringify({ id, ok, subject })));
   }
 
   /** @param {string} selector */
   #leave(selector) {
+    this.#withdraw(this.#wanted.get(selector), "unsubscribed");
     if (!this.#wanted.delete(selector)) return;
     for (const stream of this.#streams) if (stream.wanted.delete(selector)) stream.change();
   }
-}
-
-/**
- * The HTTP address of a node, from the address of its WebSocket; throws if it cannot be derived.
- * @param {string} url
- */
-function baseOf(url) {
-  const [address = ""] = url.split(/[?#]/);
-  if (!address.endsWith(LIVE_END)) throw new Error(`${url} does not end in ${LIVE_END}, so its HTTP address is not known`);
-  return address.replace(/^ws/, "http").slice(0, -LIVE_END.length);
-}
-
-/**
- * An error as text: the errors of fetch have the reason only in their cause.
- * @param {unknown} error
- */
-function reasonOf(error) {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause === undefined ? String(error) : `${error}: ${cause}`;
 }
