@@ -36,9 +36,9 @@ impl Publications {
         self.checks.push(check);
     }
 
-    /// Adds the removal of a subject's snapshot.
-    pub(crate) fn push_removal(&mut self, subject: &str) {
-        let mut draft = Draft::new(Kind::Text, b"", "", Arc::clone(&self.holder), NODE);
+    /// Adds the removal of a subject's snapshot, and of the fields that it had.
+    pub(crate) fn push_removal(&mut self, subject: &str, removed: &[u8]) {
+        let mut draft = Draft::new(Kind::Text, b"", "", Arc::clone(&self.holder), NODE).with_fields(removed);
         draft.is_removal = true;
         self.batch.push(subject, draft);
         self.checks.push(Ok(()));

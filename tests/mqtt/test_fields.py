@@ -15,6 +15,7 @@ import pytest
 from godwit.client import Client, Message
 from tests.mqtt.conftest import Served, serve
 from tests.mqtt.packets import V3, V5, Peer, connect, publish, text
+from tests.raw_client import raw_client
 
 State = tuple[Any, dict[str, str | bytes]]
 
@@ -88,6 +89,35 @@ def test_fields_come_to_mqtt_as_user_properties(node: Served) -> None:
         shown = late.message()
         assert users(shown.properties) == [("a b", "ä"), ("raw;base64", "/wA=")]
         assert shown.payload == b'{"x":1}'
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_user_properties_of_a_removal_come_to_mqtt_alone(node: Served, qos: int) -> None:
+    properties = b"\x26" + text("v") + text("1")
+    with joined(node) as peer, joined(node) as sender:
+        peer.granted((f"gone/{qos}", 0))
+        sender.send(publish(f"gone/{qos}", b"21", retain=True, properties=b"\x26" + text("unit") + text("C")))
+        sender.send(publish(f"gone/{qos}", b"", qos, retain=True, properties=properties))
+        assert [users(peer.message().properties) for _ in range(2)] == [[("unit", "C")], [("v", "1")]]
+        asyncio.run(check_removal(node, f"/gone/{qos}", sender, publish(f"gone/{qos}", b"", qos, 2, retain=True)))
+
+
+async def check_removal(node: Served, subject: str, sender: Peer, removal: bytes) -> None:
+    """Of a message with fields, and one without, each removed by a message with a user property."""
+    async with raw_client("ws://{}:{}".format(*node["client"])) as reader:
+        await reader.ask({"id": 1, "subscribe": subject})
+        topic, with_property = subject[1:], b"\x26" + text("v") + text("1")
+        for sent in (b"\x26" + text("unit") + text("K"), b""):
+            sender.send(publish(topic, b"22", 0, retain=True, properties=sent))
+            sender.send(publish(topic, b"", 0, retain=True, properties=with_property))
+        sender.send(removal)
+        removals = []
+        while len(removals) < 3:
+            message = await reader.receive()
+            assert message is not None
+            if message.get("removed"):
+                removals.append(message.get("fields"))
+        assert removals == [{"unit": None}, None, None]
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,17 @@ pub fn would_be_too_many(old: &[u8], new: &[u8], fields_max: usize) -> bool {
 
 /// The fields of a message that leaves of the old ones only those that it has: all others are removed by it.
 pub fn replace(old: &[u8], new: &[u8]) -> Vec<u8> {
-    let removed: Vec<(&str, Value<'_>)> = Fields(old).map(|(name, _)| (name, Value::Removed)).collect();
-    merge(&hold_sorted(&removed), new, true)
+    merge(&remove(old), new, true)
+}
+
+/// The removal of every field in `fields`.
+pub fn remove(fields: &[u8]) -> Vec<u8> {
+    hold_sorted(&Fields(fields).map(|(name, _)| (name, Value::Removed)).collect::<Vec<_>>())
+}
+
+/// Those of `fields` that remove one.
+pub fn only_removed(fields: &[u8]) -> Vec<u8> {
+    hold_sorted(&Fields(fields).filter(|(_, value)| *value == Value::Removed).collect::<Vec<_>>())
 }
 
 /// One object: a text, null for one that is removed, `{"bytes":BASE64}`.
@@ -171,6 +180,8 @@ mod tests {
         assert_eq!(all(&merge(&old, &new, false)), ["a=Bytes([255])", "b=Text(\"2\")"]);
         assert_eq!(all(&merge(&old, &new, true)), ["a=Bytes([255])", "b=Text(\"2\")", "c=Removed", "d=Removed"]);
         assert_eq!(all(&replace(&old, &held(&[("b", Text("2"))]))), ["a=Removed", "b=Text(\"2\")", "c=Removed"]);
+        assert_eq!(all(&remove(&old)), ["a=Removed", "b=Removed", "c=Removed"]);
+        assert_eq!(all(&only_removed(&new)), ["c=Removed", "d=Removed"]);
     }
 
     #[test]

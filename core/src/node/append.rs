@@ -248,8 +248,10 @@ impl Node {
                 let policy = self.policies.get(log.policy);
                 take(&log.published, policy.publishes, draft, now)?;
                 is_state = asks_state && policy.keeps_snapshot;
-                if is_state {
+                if is_state || draft.is_removal {
                     self.remove_fields(id, draft);
+                }
+                if is_state {
                     self.check_patch(id, log, draft)?;
                 }
                 (id, Arc::clone(&log.subject), log.listeners.mask())

@@ -10,7 +10,10 @@ impl Engine {
     /// Takes back what a subject keeps, up to now. Returns how many messages went, none where there is no such subject, and false if
     /// the journal's disk does not take that, so that a crash may undo it.
     pub fn purge(&self, subject: &str) -> (Option<usize>, bool) {
-        let mut gone = lock(&self.node).purge(subject, None);
+        let (removed, mut gone) = {
+            let mut node = lock(&self.node);
+            (node.list_removed_fields(subject), node.purge(subject, None))
+        };
         let log = gone.as_ref().map(|purged| purged.log);
         let mut messages = gone.as_ref().map(|purged| purged.messages);
         while let Some(purged) = gone.filter(|purged| purged.has_more) {
@@ -22,7 +25,7 @@ impl Engine {
         // Who listens learns that what it has of the subject is gone.
         if log.is_some() {
             let mut publications = self.publications();
-            publications.push_removal(subject);
+            publications.push_removal(subject, &removed);
             self.publish(publications);
         }
         (messages, self.node_shared.journaling().is_none_or(|journaling| journaling.keep_notes()))

@@ -18,13 +18,20 @@ impl Node {
     }
 
     /// A removal, and an MQTT message that takes the retained one's place [MQTT-3.3.1-5], leave none of the fields that were there: they say so of
-    /// each, so that whoever puts fields over others has the same ones.
+    /// each, so that whoever puts fields over others has the same ones. A removal says nothing else: user properties that came with it go to MQTT
+    /// clients alone.
     pub(super) fn remove_fields(&self, id: LogId, draft: &mut Draft) {
         let Some(log) = self.names.get(id) else { return };
         let old = self.unseen.state(id.slot).unwrap_or(&log.latest).fields();
         let is_mqtt_state = draft.mqtt.is_some() && draft.is_retained == Some(true) && draft.merge != Some(true);
-        if !old.is_empty() && (draft.is_removal || is_mqtt_state) {
-            let fields = fields::replace(old, draft.fields());
+        let fields = if draft.is_removal {
+            fields::replace(old, &fields::only_removed(draft.fields()))
+        } else if is_mqtt_state && !old.is_empty() {
+            fields::replace(old, draft.fields())
+        } else {
+            return;
+        };
+        if fields != draft.fields() {
             draft.put_fields(&fields);
         }
     }

@@ -4,7 +4,7 @@ use super::super::Node;
 use super::super::log::Log;
 use super::{drop_snapshot, evict};
 use crate::command::GapReason;
-use crate::message::LogId;
+use crate::message::{LogId, fields};
 
 /// Messages let go under one acquisition of the node.
 const EACH: usize = 1_024;
@@ -44,6 +44,15 @@ impl Node {
             messages += 1;
         }
         Some(Purged { log: id, end, messages, has_more: is_meant(log) })
+    }
+
+    /// The removal of every field that a subject's state has, for the message that says that the state is gone.
+    pub fn list_removed_fields(&self, subject: &str) -> Vec<u8> {
+        let state = self.names.find(subject).and_then(|id| {
+            let log = self.names.get(id)?;
+            Some(self.unseen.state(id.slot).unwrap_or(&log.latest))
+        });
+        state.map_or_else(Vec::new, |state| fields::remove(state.fields()))
     }
 
     /// A message is seen that was accepted before its subject was purged up to `end`: who is there gets it, and it is not kept.
