@@ -53,6 +53,7 @@ pub(crate) fn tuple(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyTupl
         Report::MqttOverdue { name, messages, bytes } => ("mqtt_overdue", &*name, messages, bytes).into_pyobject(py),
         Report::Drained { .. } => ("drained",).into_pyobject(py),
         Report::SnapshotsFile { reason } => ("snapshots_file", reason).into_pyobject(py),
+        Report::Sealing { reason } => ("sealing", reason).into_pyobject(py),
         Report::Journal { reason } => ("journal", reason).into_pyobject(py),
         Report::ShardFailed { shard, reason } => ("shard_failed", shard, reason).into_pyobject(py),
         // The engine answers these itself.

@@ -142,6 +142,10 @@ pub enum Report {
     SnapshotsFile {
         reason: Option<String>,
     },
+    /// Segments of the journal cannot be sealed, or old ones removed, and this is why; none: they can again.
+    Sealing {
+        reason: Option<String>,
+    },
     /// Answers a list, or a part of it: `next` is where to go on when not every connection was looked at.
     Connections {
         ask: u64,

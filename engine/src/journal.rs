@@ -76,6 +76,8 @@ pub(crate) struct Journaling {
     rows: Mutex<Vec<MessageRow>>,
     /// As of the last report.
     was_failing: Mutex<bool>,
+    /// Of sealing.
+    was_not_sealing: Mutex<bool>,
     journal: Mutex<Option<Journal>>,
     history_readers: HistoryReaders,
     notes: Notes,
@@ -147,6 +149,7 @@ fn begin_with(
         progress: journal.progress().clone(),
         rows: Mutex::default(),
         was_failing: Mutex::default(),
+        was_not_sealing: Mutex::default(),
         history_readers: HistoryReaders::open(journal.reader(), journal.progress(), &Arc::downgrade(node_shared))?,
         notes: Notes::begin(notes, Arc::clone(&snapshots), Arc::clone(node), waker(node_shared))?,
         snapshots,
@@ -199,6 +202,12 @@ fn tell(node_shared: &NodeShared) {
     if std::mem::replace(&mut *was_failing, progress.is_failing) != progress.is_failing {
         let reason = progress.is_failing.then(|| journaling.progress.reason().unwrap_or_default());
         node_shared.reports.push(&mut vec![Report::Journal { reason }]);
+    }
+    drop(was_failing);
+    let mut was_not_sealing = lock(&journaling.was_not_sealing);
+    let reason = journaling.progress.sealing_reason();
+    if std::mem::replace(&mut *was_not_sealing, reason.is_some()) != reason.is_some() {
+        node_shared.reports.push(&mut vec![Report::Sealing { reason }]);
     }
 }
 

@@ -172,6 +172,22 @@ impl Segments {
         self.manifest.next = self.manifest.next.max(first);
     }
 
+    /// When the newest row of each sealed segment was written (ms). A time that is yet to come is of a clock that was wrong: the segment is then at
+    /// least as old as the next one.
+    pub(crate) fn list_newest_ms(&self, now_ms: u64) -> Vec<u64> {
+        let mut next_ms = now_ms;
+        let mut newest: Vec<u64> = Vec::with_capacity(self.manifest.segments.len());
+        for sealed in self.manifest.segments.iter().rev() {
+            let own_ms = u64::try_from(sealed.time_max / 1000).unwrap_or(0);
+            if own_ms <= now_ms {
+                next_ms = own_ms;
+            }
+            newest.push(next_ms);
+        }
+        newest.reverse();
+        newest
+    }
+
     /// The segment that now has this many bytes of whole batches.
     pub(crate) fn set_open(&mut self, first: u64, bytes: u64) {
         self.is_behind = false;

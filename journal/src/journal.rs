@@ -89,12 +89,12 @@ enum Job {
 }
 
 impl Journal {
-    /// Takes the directory, finds out what it holds, and begins this run in its chain. `notify` is called from the writer's thread
+    /// Takes the directory, finds out what it holds, and begins this run in its chain. `notify` is called from the journal's threads
     /// whenever `progress` has changed. A disk that cannot be written to now does not stop this: the journal then begins failing.
     pub fn open(
         settings: &Settings,
         disk: Arc<dyn Disk>,
-        notify: impl Fn() + Send + 'static,
+        notify: impl Fn() + Send + Sync + 'static,
     ) -> Result<(Self, Past), OpenError> {
         Self::open_keeping(settings, disk, notify, None)
     }
@@ -103,7 +103,7 @@ impl Journal {
     pub fn open_keeping(
         settings: &Settings,
         disk: Arc<dyn Disk>,
-        notify: impl Fn() + Send + 'static,
+        notify: impl Fn() + Send + Sync + 'static,
         keep: Option<Keep>,
     ) -> Result<(Self, Past), OpenError> {
         disk.create_folder(&settings.directory)?;
@@ -142,13 +142,15 @@ impl Journal {
             let _ = to_sealer.send(Job::Seal(closed)); // its receiver lives until we stop it
         }
         let (to_writer, last_arrival) = channel();
+        let notify = Arc::new(notify);
         let writer = {
+            let notify = Arc::clone(&notify);
             let (queue, to_sealer) = (queue.clone(), to_sealer.clone());
-            let run = move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &notify);
+            let run = move || run_writer(writer, &queue, &clock, &to_sealer, &last_arrival, &*notify);
             std::thread::Builder::new().name("journal".to_owned()).spawn(run)?
         };
         let retention = list_retention(settings);
-        let sealer = background::spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention))?;
+        let sealer = background::spawn("journal-seal", move || run_sealer(&sealer, &jobs, retention, &*notify))?;
         let (writer, sealer) = (Some(writer), Some(sealer));
         Ok((Self { queue, reader, progress, writer, sealer, to_writer, to_sealer, _lock: lock }, past))
     }
@@ -271,8 +273,9 @@ fn run_writer(
     is_clean
 }
 
-fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream, Retention)>) {
+fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream, Retention)>, notify: &dyn Fn()) {
     let mut waiting: VecDeque<Closed> = VecDeque::new();
+    let mut not_removed = None;
     let mut look_at = Instant::now() + RETAIN_EVERY; // a node that starts reads first
     loop {
         let wait = if waiting.is_empty() { RETAIN_EVERY } else { SEAL_AGAIN_AFTER };
@@ -290,17 +293,29 @@ fn run_sealer(sealer: &Sealer, jobs: &Receiver<Job>, mut retention: Vec<(Stream,
             Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => true,
         };
         // What cannot be sealed now is tried again after the others: it may be one file that cannot be read, or the disk may be full.
+        let mut not_sealed = None;
         while let Some(closed) = waiting.pop_front() {
-            if sealer.seal_beside(closed).is_err() {
+            if let Err(error) = sealer.seal_beside(closed) {
+                not_sealed = Some(format!("a segment of {} cannot be sealed: {error}", closed.stream.name()));
                 waiting.push_back(closed);
                 break;
             }
         }
         if Instant::now() >= look_at {
             look_at = Instant::now() + RETAIN_EVERY;
+            not_removed = None;
             for (stream, bounds) in &retention {
-                let _ = sealer.retain(*stream, *bounds, wall_ms()); // a disk that refuses this is tried again in a while
+                // It is tried again in a while; what would block waits for the start to end.
+                let tried = sealer.retain(*stream, *bounds, wall_ms());
+                if let Err(error) = tried
+                    && error.kind() != io::ErrorKind::WouldBlock
+                {
+                    not_removed = Some(format!("old segments of {} cannot be removed: {error}", stream.name()));
+                }
             }
+        }
+        if sealer.progress.set_sealing(not_sealed.or_else(|| not_removed.clone())) {
+            notify();
         }
         if is_last {
             return;

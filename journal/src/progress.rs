@@ -20,6 +20,7 @@ struct Shared {
     is_failing: AtomicBool,
     failures: AtomicU64,
     reason: Mutex<Option<String>>,
+    sealing: Mutex<Option<String>>,
     rows: [AtomicU64; STREAMS],
     lost: [AtomicU64; STREAMS],
     damaged: AtomicU64,
@@ -69,6 +70,11 @@ impl Progress {
     /// What the disk says while it fails.
     pub fn reason(&self) -> Option<String> {
         self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why segments cannot be sealed, or old ones removed, while that fails. Nothing that was written is lost by it.
+    pub fn sealing_reason(&self) -> Option<String> {
+        self.0.sealing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Rows of a stream that were written since start.
@@ -127,6 +133,14 @@ impl Progress {
         }
         self.0.is_failing.store(reason.is_some(), Ordering::Release);
         was != reason.is_some()
+    }
+
+    /// Whether it begins to fail with this, or is well again.
+    pub(crate) fn set_sealing(&self, reason: Option<String>) -> bool {
+        let mut held = self.0.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = held.is_some() != reason.is_some();
+        *held = reason;
+        is_news
     }
 
     pub(crate) fn add_rows(&self, stream: Stream, rows: u64, bytes: u64) {

@@ -57,8 +57,8 @@ pub(crate) struct SegmentWriter {
     bytes_before: u64,
     /// A file without synced rows that has the name of the next segment: it is removed first.
     refuse: Option<PathBuf>,
-    /// A segment that was given up after a failure; its synced rows stay.
-    abandoned: Option<Closed>,
+    /// Segments that were given up after failures; their synced rows stay.
+    abandoned: VecDeque<Closed>,
     failure: Option<String>,
     journaled_arrival: u64,
     synced_arrival: u64,
@@ -87,7 +87,7 @@ impl SegmentWriter {
             preallocator: None,
             bytes_before: 0,
             refuse: None,
-            abandoned: None,
+            abandoned: VecDeque::new(),
             failure: None,
             journaled_arrival: 0,
             synced_arrival: 0,
@@ -227,7 +227,8 @@ impl SegmentWriter {
         let mut segments = self.catalog.lock(self.stream);
         segments.fall_back(segment.first, synced);
         if synced > segment.first {
-            self.abandoned = Some(Closed { stream: self.stream, first: segment.first, next: synced, is_ours: false });
+            let closed = Closed { stream: self.stream, first: segment.first, next: synced, is_ours: false };
+            self.abandoned.push_back(closed);
         } else {
             self.refuse = Some(segment.path);
         }
@@ -251,10 +252,11 @@ impl SegmentWriter {
         is_well
     }
 
-    /// Ends the open segment if it is large or old enough, or if `must` is set; all of it has to be synced.
+    /// The next segment to be sealed: one that was given up, else the open one if it is large or old enough, or if `must` is set; all of that has
+    /// to be synced. None: there is no other.
     pub(crate) fn rotate(&mut self, now_ms: u64, bytes_max: u64, age_ms_max: u64, must: bool) -> Option<Closed> {
-        if self.abandoned.is_some() {
-            return self.abandoned.take();
+        if let Some(closed) = self.abandoned.pop_front() {
+            return Some(closed);
         }
         let segment = self.segment.as_ref()?;
         let is_full = segment.bytes >= bytes_max || self.has_larger_preallocated(segment);
@@ -316,5 +318,35 @@ impl SegmentWriter {
     /// When the open segment began (ms).
     pub(crate) fn opened_ms(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.opened_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+    use crate::runs::RunRow;
+
+    #[test]
+    fn each_segment_that_was_given_up_is_sealed() {
+        let folder = std::env::temp_dir().join(format!("godwit-given-up-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder); // of a test that failed
+        let catalog = Catalog::new(&folder, "n");
+        std::fs::create_dir_all(&catalog.lock(Stream::Runs).folder).unwrap();
+        let (origin, disk): (Arc<Origin>, Arc<dyn Disk>) =
+            (Arc::new(Origin { node: "n".to_owned(), run: String::new() }), Arc::new(RealDisk));
+        let mut writer = SegmentWriter::new(Stream::Runs, &origin, &disk, &catalog, 0).unwrap();
+        let mut expected = Vec::new();
+        for first in 0..2 {
+            writer.take(&[RunRow::new("began", 1, 1)]);
+            writer.write(1);
+            assert!(writer.sync());
+            writer.fail(&io::Error::other("a disk that fails after each sync"));
+            writer.failure = None;
+            expected.push((first, first + 1));
+        }
+        let closed = std::iter::from_fn(|| writer.rotate(1, u64::MAX, u64::MAX, false));
+        assert_eq!(closed.map(|closed| (closed.first, closed.next)).collect::<Vec<_>>(), expected);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

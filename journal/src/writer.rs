@@ -89,11 +89,9 @@ impl Writer {
         if waiting.needs_disk && !self.is_failing() {
             self.segment_writer(Stream::Messages).ask_preallocation(bytes_max);
         }
-        closed.extend(
-            self.segment_writers
-                .iter_mut()
-                .filter_map(|segment_writer| segment_writer.rotate(now.mono_ms, bytes_max, age_ms_max, false)),
-        );
+        for segment_writer in &mut self.segment_writers {
+            closed.extend(std::iter::from_fn(|| segment_writer.rotate(now.mono_ms, bytes_max, age_ms_max, false)));
+        }
         self.tell()
     }
 
@@ -176,9 +174,9 @@ impl Writer {
             self.sync(now, true);
             is_settled = self.segment_writers.iter().all(SegmentWriter::is_settled);
         }
-        closed.extend(
-            self.segment_writers.iter_mut().filter_map(|segment_writer| segment_writer.rotate(now.mono_ms, 0, 0, true)),
-        );
+        for segment_writer in &mut self.segment_writers {
+            closed.extend(std::iter::from_fn(|| segment_writer.rotate(now.mono_ms, 0, 0, true)));
+        }
         for segment_writer in &self.segment_writers {
             self.progress.add_lost(segment_writer.stream(), segment_writer.held_rows());
         }

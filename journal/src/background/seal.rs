@@ -151,8 +151,7 @@ impl Sealer {
         let segments = self.catalog.lock(stream);
         let mut bytes: u64 = segments.manifest.segments.iter().map(|sealed| sealed.bytes).sum();
         let mut gone = Vec::new();
-        for sealed in &segments.manifest.segments {
-            let newest_ms = u64::try_from(sealed.time_max / 1000).unwrap_or(0);
+        for (sealed, newest_ms) in segments.manifest.segments.iter().zip(segments.list_newest_ms(now_ms)) {
             let is_old = retention.age_ms_max > 0 && now_ms.saturating_sub(newest_ms) > retention.age_ms_max;
             let is_much = retention.bytes_max > 0 && bytes > retention.bytes_max;
             if !is_old && !is_much {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::preallocate::{await_disk, preallocating, publish_into_preallocated};
 use crate::world::disk::{Faults, SimulatedDisk};
@@ -14,6 +15,8 @@ use godwit_core::node::{Node, Outcome, Progress};
 use godwit_core::position::Now;
 use godwit_core::settings::{JournalSettings, Settings as NodeSettings};
 use godwit_journal::{Journal, PageLimits, Past, Settings, Stream};
+
+const EMFILE: i32 = 24;
 
 fn open(disk: &SimulatedDisk, run: u64) -> (Journal, Past) {
     Journal::open(&quick(run), Arc::new(disk.clone()), || {}).unwrap()
@@ -354,4 +357,26 @@ fn damage_that_is_read_again_is_counted_once() {
     assert!(damaged > 0 && rows + damaged == 200, "{rows} rows, {damaged} damaged");
     read();
     assert_eq!(journal.progress().damaged(), damaged);
+}
+
+#[test]
+fn what_cannot_be_sealed_is_said_until_it_is() {
+    let disk = SimulatedDisk::default();
+    let notified = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&notified);
+    let notify = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+    };
+    let small = Settings { segment_bytes_max: 2_000, ..quick(1) };
+    let (journal, _) = Journal::open(&small, Arc::new(disk.clone()), notify).unwrap();
+    disk.set_faults(Faults { open_errno: Some(EMFILE), ..Faults::default() });
+    publish(&journal, 1..=20);
+    wait_until("it is said", || journal.progress().sealing_reason().is_some());
+    let reason = journal.progress().sealing_reason().unwrap();
+    assert!(reason.contains("a segment of messages cannot be sealed"), "{reason}");
+    let before = notified.load(Ordering::SeqCst);
+    disk.set_faults(Faults::default());
+    wait_until("it is sealed", || journal.progress().sealing_reason().is_none());
+    wait_until("somebody is notified", || notified.load(Ordering::SeqCst) > before);
+    assert!(journal.close(20));
 }

@@ -312,3 +312,21 @@ fn a_segment_that_is_neither_large_nor_old_stays_open() {
     drop(journal); // whatever was to be sealed is
     assert_eq!(files(&disk, Stream::Messages), [FileName::Open { first: 0 }]);
 }
+
+#[test]
+fn a_time_that_is_yet_to_come_keeps_no_segment_longer_than_the_next() {
+    let disk = SimulatedDisk::default();
+    let journal = open(&disk, 1);
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let ahead = now_ms + 1000 * HOUR_MS;
+    for (number, time_ms) in [ahead, now_ms - 4 * HOUR_MS, ahead, ahead, now_ms, ahead].into_iter().enumerate() {
+        let first = number as u64 * LARGE;
+        let mut rows = (first + 1..=first + LARGE).map(|at| message_at("/s", 1, at, at, time_ms)).collect();
+        journal.queue().push_messages(&mut rows, true);
+        await_sealed(&disk, Stream::Messages, first, first + LARGE);
+    }
+    bound(&journal, &[(Stream::Messages, age(HOUR_MS))]);
+    wait_until("what is too old is gone", || sealed(&disk, Stream::Messages)[0].0 == 2 * LARGE);
+    drop(journal);
+    assert_eq!(listed(&disk, Stream::Messages).1.len(), 4, "nothing says that these are old");
+}

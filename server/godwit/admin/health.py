@@ -30,6 +30,8 @@ def _answer(view: NodeView, is_well: bool) -> web.Response:
         answer["journal"] = f"failing: {view.health.journal}"
     if view.health.snapshots:
         answer["snapshots"] = f"failing: {view.health.snapshots}"
+    if view.health.sealing:
+        answer["sealing"] = f"failing: {view.health.sealing}"
     troubles = view.describe_troubles()
     if troubles:
         answer["extensions"] = "; ".join(f"{name}: {why}" for name, why in sorted(troubles.items()))

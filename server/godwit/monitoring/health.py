@@ -25,6 +25,8 @@ class Health:
         """The error of the journal's disk while it fails. Such a node is alive and ready; only publishes with `ack=disk` are refused."""
         self.snapshots = ""
         """Why the journal's file of snapshots cannot be written; such a node is alive and ready."""
+        self.sealing = ""
+        """Why segments cannot be sealed or removed; such a node is alive and ready."""
 
     def change(self, condition: Condition, reason: str = "") -> None:
         """Change the condition; a failure stays until the node has stopped."""
