@@ -57,6 +57,8 @@ class World:
         self.folder, self.source, self.log = folder, source, folder / "log"
         self.reading = ""
         """More lines of the issuer: how it reads a token."""
+        self.identity = "subject_cn"
+        """What of a certificate is its holder's identity."""
         self._authority = Authority(folder)
         self._certificate = self._authority.issue("localhost")
         (folder / "secret").write_text(SECRET)
@@ -73,7 +75,7 @@ class World:
             '[mqtt]\ntls_address = "127.0.0.1:0"\n'
             f'[access]\nmode = "jwt"\nanonymous_subscribe = ["/r/**"]\n{publish[self.source.is_certificate]}'
             f'[tls]\ncertificate_files = ["{chain}"]\nkey_files = ["{key}"]\nclient_certificates = "optional"\n'
-            f'client_authorities_file = "{self._authority.file}"\nclient_identity = "subject_cn"\n'
+            f'client_authorities_file = "{self._authority.file}"\nclient_identity = "{self.identity}"\n'
             f'[issuers."{ISSUER}"]\nkeys_file = "{self.folder}/secret"\nalgorithms = ["HS256"]\n'
             f'tenant_claim = "org"\npublish = ["{"/q" if self.source.is_certificate else pattern}"]\n'
             f"{self.reading}\n"
@@ -94,7 +96,7 @@ class World:
             if self.source.is_certificate:
                 made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
                 made.load_verify_locations(self._authority.file)
-                made.load_cert_chain(*self._authority.issue(client="ann"))
+                made.load_cert_chain(*self._authority.issue(client="ann", emails=("ann",)))
                 peer.socket = made.wrap_socket(peer.socket, server_hostname="localhost")
             assert peer.join(connect("c", properties=KEPT, **said))[3] == 0  # type: ignore[arg-type]  # passed on
             yield peer
@@ -208,6 +210,13 @@ def test_a_will_is_not_published_where_its_token_would_be_read_in_another_way(
     world.write_config(world.source.given)
     world.reading = after
     assert not end(world, world.source.given)
+
+
+def test_a_will_is_not_published_where_its_certificate_would_be_read_in_another_way(tmp_path: Path) -> None:
+    world = World(tmp_path, SOURCES["certificate"])
+    world.write_config(world.source.given)
+    world.identity = "san_email"
+    assert not end_by_kill(world, world.source.given)
 
 
 @pytest.mark.parametrize("end", [end_delay_after_reload, end_by_kill])

@@ -80,6 +80,8 @@ class CertificateAuthorizer(Authorizer):
         self._removed: dict[str, x509.Certificate] = {}
         self._withdrawn: list[tuple[str, Code]] = []
         self._part = part
+        # After a start that reads certificates in another way, nothing that they vouched for before counts.
+        self._source = f"{_SOURCE}\n{part}" + (" for an authorizer" if leaves_rights else "")
         self._basis = basis
         self._templates = [(template, "subscribe") for template in access.certificate_subscribe]
         self._templates += [(template, "publish") for template in access.certificate_publish]
@@ -122,8 +124,8 @@ class CertificateAuthorizer(Authorizer):
 
     def list_trusted(self) -> list[str]:
         if not self._authorities:
-            return [_SOURCE]
-        return [f"{_SOURCE}\n{name}" for name in (*self._authorities, _CHAIN)]
+            return [self._source]
+        return [f"{self._source}\n{name}" for name in (*self._authorities, _CHAIN)]
 
     def list_rules(self) -> dict[str, list[RuleTemplate]]:
         """The rules that the configuration gives holders of certificates."""
@@ -140,9 +142,9 @@ class CertificateAuthorizer(Authorizer):
     def adopt(self, other: CertificateAuthorizer) -> list[str]:
         """Judge like another authorizer from now on. Returns the identities whose token is no longer valid."""
         gone = [name for name in self._authorities if name not in other._authorities]
-        self._withdrawn += [(f"{_SOURCE}\n{name}", Code.TOKEN_INVALID) for name in gone]
+        self._withdrawn += [(f"{self._source}\n{name}", Code.TOKEN_INVALID) for name in gone]
         if gone:  # the next handshake shows whether one of them issued the others
-            self._withdrawn.append((f"{_SOURCE}\n{_CHAIN}", Code.RIGHTS_CHANGED))
+            self._withdrawn.append((f"{self._source}\n{_CHAIN}", Code.RIGHTS_CHANGED))
         if set(self._templates) - set(other._templates) or set(self._basis) - set(other._basis):
             self._withdrawn.append((_SOURCE, Code.RIGHTS_CHANGED))
         self._removed = {**self._removed, **{name: self._authorities[name] for name in gone}}
@@ -161,19 +163,19 @@ class CertificateAuthorizer(Authorizer):
         if len(chain) > CHAIN_MAX:
             raise ValueError(f"the client sent more than {CHAIN_MAX} certificates beside its own")
         if not self._authorities and not self._removed:
-            return _SOURCE
+            return self._source
         certificate = x509.load_der_x509_certificate(der)
         between = [x509.load_der_x509_certificate(one) for one in chain]
         for _ in range(len(between) + 1):
             for name, authority in (*self._authorities.items(), *self._removed.items()):
                 if _has_signed(authority, certificate):
-                    return f"{_SOURCE}\n{name}"
+                    return f"{self._source}\n{name}"
             signer = next((one for one in between if _has_signed(one, certificate)), None)
             if signer is None:
                 break
             between.remove(signer)
             certificate = signer
-        return f"{_SOURCE}\n{_CHAIN}"
+        return f"{self._source}\n{_CHAIN}"
 
     def _make_rules(self, holder: str) -> list[Rule]:
         """The rules of one identity; raises ValueError if the name cannot be a segment of a subject."""

@@ -101,14 +101,16 @@ async def test_each_mode_names_who_may_vouch_for_a_holder(tmp_path: Path) -> Non
         mode = build_access_mode(access, issuers, TlsConfig(client_identity="subject_cn"))
         return mode.list_trusted(lambda one: joined[0] if one in joined else one)
 
-    assert trusted(AccessConfig()) == ["anonymous", "certificate"]
+    read = "certificate\nsubject_cn"
+    assert trusted(AccessConfig()) == ["anonymous", read]
     basic = AccessConfig("basic", (TOKEN,))
     granted = await BasicAuthorizer((TOKEN,)).connect(ask(TOKEN))
     assert isinstance(granted, Grant)
-    assert trusted(basic) == ["anonymous", "certificate", f"basic\n{granted.identity}"]
+    assert trusted(basic) == ["anonymous", read, f"basic\n{granted.identity}"]
     assert trusted(basic, joined=("people", "basic"))[-1] == f"people\n{granted.identity}"
     custom = AccessConfig("custom", authorizer=f"{__name__}:loaded")
-    assert trusted(custom) == ["anonymous", "certificate", "authorizer"], "who signed a certificate counts there, too"
+    by_authorizer = f"{read} for an authorizer"
+    assert trusted(custom) == ["anonymous", by_authorizer, "authorizer"], "who signed a certificate counts there, too"
     (tmp_path / "secret").write_text("s" * 64)
     named = IssuerConfig("https://id", keys_file=str(tmp_path / "secret"), algorithms=("HS256",))
     fetched = IssuerConfig("https://far", keys_url="https://far/keys.json")
