@@ -89,6 +89,19 @@ impl WillPlace {
     }
 }
 
+impl Will {
+    /// Its client's rights changed what it takes: a rule at most, which no limit refuses any more.
+    pub(super) fn count_again(&mut self) {
+        let bytes = self.held_bytes();
+        if let Some(place) = &mut self.place {
+            let mut taken = place.table.lock();
+            taken.remove(place.owner, place.bytes);
+            taken.add(place.owner, bytes);
+            place.bytes = bytes;
+        }
+    }
+}
+
 impl Drop for WillPlace {
     fn drop(&mut self) {
         self.table.lock().remove(self.owner, self.bytes);

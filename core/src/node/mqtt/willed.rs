@@ -49,7 +49,9 @@ pub struct Will {
 impl Will {
     /// The memory that it takes.
     pub(super) fn held_bytes(&self) -> usize {
-        size_of::<Self>() + self.subject.len() + self.draft.bytes.len()
+        let own_rule = self.own_rule.as_ref();
+        let own_rule = own_rule.map_or(0, |rule| rule.pattern.len() + rule.actions.len() + rule.verdict.len());
+        size_of::<Self>() + self.subject.len() + self.draft.bytes.len() + own_rule
     }
 
     /// Takes its client's rights, as they are when it comes and when it ends.
@@ -63,6 +65,7 @@ impl Will {
                 Verdict::Ask => {} // the answer that let it in has grown too old, and stands
             }
         }
+        self.count_again();
     }
 
     /// The rights of its client now: its own, and those of the configuration that is in force. None: it would be refused.

@@ -57,7 +57,7 @@ pub(super) fn come_as(world: &mut World, holder: Arc<Holder>, says: &[u8]) -> Pl
 }
 
 /// Ann comes by a listener with rules.
-fn come(world: &mut World, listener: u8, says: &[u8], rules: &[RuleSettings]) -> Place {
+pub(super) fn come(world: &mut World, listener: u8, says: &[u8], rules: &[RuleSettings]) -> Place {
     let place = world.accept_from(0, ([127, 0, 0, 1], 4000).into(), listener);
     world.bytes(place, says);
     world.turn_all();

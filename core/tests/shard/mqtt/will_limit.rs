@@ -6,7 +6,7 @@ use godwit_core::codes::Code;
 use godwit_core::holder::Holder;
 use godwit_core::node::PastRun;
 use godwit_core::report::Report;
-use godwit_core::settings::{JournalSettings, Settings};
+use godwit_core::settings::{JournalSettings, RuleSettings, Settings};
 
 /// A CONNECT with a token and a will of so many bytes, whose session outlives it in 5.0; the will has this delay.
 pub(super) fn connect(version: u8, client: &str, will_bytes: usize, delay_s: u8) -> Vec<u8> {
@@ -68,6 +68,18 @@ fn one_will_too_many_is_refused_at_connect_in_the_words_of_each_version() {
         assert_eq!(held(&world), 0);
         assert_eq!(come(&mut world, "ann", &connect(version, "b", 60_000, 0)).1, 0);
     }
+}
+
+#[test]
+fn the_rule_that_lets_a_will_in_counts_with_it() {
+    let held_by = |pattern: &str| {
+        let mut world = world_of(100_000);
+        let (pattern, actions, verdict) = (pattern.into(), "publish".into(), "allow".into());
+        let rule = RuleSettings { pattern, actions, verdict };
+        super::admit::come(&mut world, 1, &connect(5, "a", 10, 0), &[rule]);
+        held(&world)
+    };
+    assert_eq!(held_by("/will") - held_by("/**"), 2, "as its pattern is longer");
 }
 
 #[test]
