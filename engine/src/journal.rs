@@ -74,10 +74,8 @@ pub(crate) struct Journaling {
     progress: godwit_journal::Progress,
     /// Rows on their way. Held from the taking to the putting.
     rows: Mutex<Vec<MessageRow>>,
-    /// As of the last report.
-    was_failing: Mutex<bool>,
-    /// Of sealing.
-    was_not_sealing: Mutex<bool>,
+    /// As of the last report: writing, and sealing.
+    was_failing: Mutex<(bool, bool)>,
     journal: Mutex<Option<Journal>>,
     history_readers: HistoryReaders,
     notes: Notes,
@@ -149,7 +147,6 @@ fn begin_with(
         progress: journal.progress().clone(),
         rows: Mutex::default(),
         was_failing: Mutex::default(),
-        was_not_sealing: Mutex::default(),
         history_readers: HistoryReaders::open(journal.reader(), journal.progress(), &Arc::downgrade(node_shared))?,
         notes: Notes::begin(notes, Arc::clone(&snapshots), Arc::clone(node), waker(node_shared))?,
         snapshots,
@@ -199,14 +196,12 @@ fn tell(node_shared: &NodeShared) {
     let woken = lock(&journaling.node).journaled(progress);
     node_shared.wake(woken);
     let mut was_failing = lock(&journaling.was_failing);
-    if std::mem::replace(&mut *was_failing, progress.is_failing) != progress.is_failing {
+    if std::mem::replace(&mut was_failing.0, progress.is_failing) != progress.is_failing {
         let reason = progress.is_failing.then(|| journaling.progress.reason().unwrap_or_default());
         node_shared.reports.push(&mut vec![Report::Journal { reason }]);
     }
-    drop(was_failing);
-    let mut was_not_sealing = lock(&journaling.was_not_sealing);
     let reason = journaling.progress.sealing_reason();
-    if std::mem::replace(&mut *was_not_sealing, reason.is_some()) != reason.is_some() {
+    if std::mem::replace(&mut was_failing.1, reason.is_some()) != reason.is_some() {
         node_shared.reports.push(&mut vec![Report::Sealing { reason }]);
     }
 }

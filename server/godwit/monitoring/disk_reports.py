@@ -5,24 +5,29 @@ from __future__ import annotations
 from ..logs import read_logger
 from .health import Health
 
-EFFECTS = {
-    "journal": ("journal", "publishes with ack=disk are rejected"),
-    "snapshots_file": (
-        "snapshots",
-        "snapshots that only this file holds may be lost when the node stops; old segments are kept",
-    ),
-    "sealing": ("sealing", "segments are not sealed, or stay beyond their retention; nothing written is lost"),
-}
-"""By kind of report: its name in health and in the log's events, and what follows for users."""
-DISK_REPORTS = tuple(EFFECTS)
+DISK_REPORTS = ("journal", "snapshots_file", "sealing")
 """The kinds of report that `take_disk_report` takes."""
 
 
 def take_disk_report(health: Health, kind: str, reason: str | None) -> None:
     """Process a report. `reason` is the disk's error; None when it works again."""
-    name, effect = EFFECTS[kind]
-    setattr(health, name, reason or "")
-    if reason is None:
-        read_logger().info(f"{name}_recovered")
+    if kind == "journal":
+        health.journal = reason or ""
+        if reason is None:
+            read_logger().info("journal_recovered")
+        else:
+            read_logger().error("journal_failing", reason=reason, effect="publishes with ack=disk are rejected")
+    elif kind == "snapshots_file":
+        health.snapshots = reason or ""
+        if reason is None:
+            read_logger().info("snapshots_recovered")
+        else:
+            effect = "snapshots that only this file holds may be lost when the node stops; old segments are kept"
+            read_logger().error("snapshots_failing", reason=reason, effect=effect)
     else:
-        read_logger().error(f"{name}_failing", reason=reason, effect=effect)
+        health.sealing = reason or ""
+        if reason is None:
+            read_logger().info("sealing_recovered")
+        else:
+            effect = "segments are not sealed, or stay beyond their retention; nothing written is lost"
+            read_logger().error("sealing_failing", reason=reason, effect=effect)
