@@ -110,13 +110,19 @@ def test_what_is_due_has_its_jobs_with_the_accept(tmp_path: Path, count: int) ->
         assert route(connection, ("inbox",), NOW_MS, 9) == ["t"], "the router has only the personal one left"
 
 
-def test_plain_ones_take_as_many_statements_as_two(tmp_path: Path) -> None:
+def test_plain_ones_take_as_many_statements_and_rows_as_two(tmp_path: Path) -> None:
     with closing(open_store(tmp_path / "x")) as connection:
+        tenants.put_tenant(connection, "v")
+        for number in range(60):
+            receivers.put_receiver(connection, "v", f"r{number}", b"{}", 1)
         counts = []
         for size in (2, 60):
-            statements: list[str] = []
+            statements: list[object] = []
             connection.set_trace_callback(statements.append)
-            drafts = [Draft("u", f"{size}-{number}", b"f", b"{}", ("a",), (), True, 10**13) for number in range(size)]
+            connection.row_factory = lambda _, row, steps=statements: steps.append(row) or row
+            drafts = [
+                Draft("v", f"{size}-{number}", b"f", b"{}", (f"r{number}",), (), True, 10**13) for number in range(size)
+            ]
             drafts = [draft._replace(channels=("inbox", "webhook")) for draft in drafts]
             accept_many(connection, [(draft, NOW_MS) for draft in drafts])
             counts.append(len(statements))

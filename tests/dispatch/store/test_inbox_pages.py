@@ -153,6 +153,29 @@ async def test_a_page_takes_as_many_statements_as_one_of_few_receivers(tmp_path:
         store.close()
 
 
+async def test_jobs_of_one_receiver_are_read_in_as_many_steps_as_one(tmp_path: Path) -> None:
+    names = [f"r{number}" for number in range(50)]
+    store = SqliteStore(tmp_path)
+    try:
+        await _add_receivers(store, names)
+        counts = []
+        for size in (1, 50):
+            drafts = [Draft("t", f"{size}-{name}", b"f", b"{}", (name,), (), True, 10**13) for name in names[:size]]
+            await _accept_and_route(store, drafts)
+            rows: list[object] = []
+            await store.writer.run(lambda connection, seen=rows: _note_rows(connection, seen))
+            assert (await store.append_pages("t", NOW_MS, 1_000, size))[0] == size
+            await store.writer.run(lambda connection: setattr(connection, "row_factory", None))
+            counts.append(len(rows))
+        assert counts[0] == counts[1], "the writer waits for the interpreter's lock after each row"
+    finally:
+        store.close()
+
+
+def _note_rows(connection: sqlite3.Connection, seen: list[object]) -> None:
+    connection.row_factory = lambda _, row: seen.append(row) or row
+
+
 async def _read(store: SqliteStore, query: str) -> list[tuple[object, ...]]:
     return await store.reader.run(lambda connection: connection.execute(query).fetchall())
 

@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Sequence
 from itertools import groupby
 
+import msgspec
+
 from .....logs import read_logger
 from ....codes import DispatchCode
 from ....errors import RequestRefused
@@ -32,6 +34,7 @@ from .rows import pack_names, run_in_savepoint, run_on_rows
 Given = tuple[Draft, int]
 """A draft, and the time of its request."""
 _NOT_YET = Accepted("")
+_RIDS = msgspec.json.Decoder(dict[str, int])
 
 
 def accept_many(connection: sqlite3.Connection, given: Sequence[Given]) -> list[Accepted | Exception]:
@@ -92,12 +95,11 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
             (tenant, ids),
         ).fetchall()
     )
-    rids: dict[str, int] = dict(
-        connection.execute(
-            "SELECT name, rid FROM receiver WHERE tenant = ? AND name IN (SELECT value FROM json_each(?))",
-            (tenant, names),
-        ).fetchall()
-    )
+    (packed,) = connection.execute(
+        "SELECT json_group_object(name, rid) FROM receiver WHERE tenant = ? AND name IN (SELECT value FROM json_each(?))",
+        (tenant, names),
+    ).fetchone()
+    rids = _RIDS.decode(packed)
     found = read_tenant(connection, tenant, given[0][1])
     results: list[Accepted] = []
     rows, made, taken = [], [], 0
@@ -122,14 +124,17 @@ def _accept_plain(connection: sqlite3.Connection, tenant: str, given: Sequence[G
     if rows:
         take_bytes(connection, tenant, taken)
         first = take_number(connection, len(rows)) - len(rows) + 1
-        run_on_rows(connection, INSERT, [(*row, first + at) for at, row in enumerate(rows)])
-        _route(connection, made, results)
+        last = run_on_rows(connection, INSERT, [(*row, first + at) for at, row in enumerate(rows)])
+        _route(connection, last, made, results)
     return results
 
 
-def _route(connection: sqlite3.Connection, made: Sequence[tuple[int, Draft, bytes]], results: list[Accepted]) -> None:
-    """Route the notifications of the last insert, each given with the place of its result, which names its channels then."""
-    last = connection.execute("SELECT last_insert_rowid()").fetchone()[0]  # AUTOINCREMENT: the rows follow each other
+def _route(
+    connection: sqlite3.Connection, last: int, made: Sequence[tuple[int, Draft, bytes]], results: list[Accepted]
+) -> None:
+    """Route the notifications of an insert, each given with the place of its result, which names its channels then. `last` is the
+    number of the last: AUTOINCREMENT makes them follow each other.
+    """
     numbered = [(last - len(made) + 1 + at, draft, targets) for at, (_, draft, targets) in enumerate(made)]
     for (place, _, _), channels in zip(made, route_accepted(connection, numbered), strict=True):
         results[place] = results[place]._replace(channels=channels)

@@ -1,7 +1,8 @@
 """Statements over many rows.
 
 After each step of a statement the writer's thread waits for the interpreter's lock, which the event loop holds while it
-answers requests. `executemany` takes one step for each row, so the rows of a unit are written with one statement.
+answers requests. `executemany` takes one step for each row, so the rows of a unit are written with one statement. A query takes
+one for each row of its answer, so many rows are read as one JSON text.
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ PAIR = "(SELECT json_extract(value, '$[0]') AS nid, json_extract(value, '$[1]') 
 """Numbers of notifications and receivers, as `pack_rows` gives them."""
 
 
-def run_on_rows(connection: sqlite3.Connection, before: str, rows: Sequence[Sequence[Any]], after: str = "") -> None:
-    """Run `before VALUES (…), (…) after`: an insert, or an update from rows whose columns are column1, column2, …"""
+def run_on_rows(connection: sqlite3.Connection, before: str, rows: Sequence[Sequence[Any]], after: str = "") -> int:
+    """Run `before VALUES (…), (…) after`: an insert, or an update from rows whose columns are column1, column2, … Returns the
+    number of the last row that was inserted.
+    """
+    last: int | None = 0
     for begin in range(0, len(rows), ROWS_MAX):
         some = rows[begin : begin + ROWS_MAX]
         marks = f"({','.join('?' * len(some[0]))})"
-        connection.execute(f"{before} VALUES {','.join([marks] * len(some))}{after}", tuple(chain.from_iterable(some)))
+        statement = f"{before} VALUES {','.join([marks] * len(some))}{after}"
+        last = connection.execute(statement, tuple(chain.from_iterable(some))).lastrowid
+    return last or 0
 
 
 def pack_list(numbers: Iterable[int]) -> str:

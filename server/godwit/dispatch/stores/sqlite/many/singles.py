@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from .....logs import read_logger
 from ....model import DeliveryKey, Head, InboxItem, Priority, State, Target
 from ..accept import unpack_numbers
@@ -18,7 +20,7 @@ from ..changes import Changes
 from ..deciding import Facts, decide_all, find_category, read_options
 from ..retention import remove_oldest
 from ..tenants import count_left
-from .rows import run_on_rows
+from .rows import read_all, run_on_rows
 
 AT_ONCE = 200
 """Jobs in a unit, which takes some milliseconds at most, because accepts wait for it."""
@@ -41,6 +43,10 @@ class Inbox(NamedTuple):
     epoch: int
     counts: list[int]
     """SEQ, unread, unseen and items, updated by each append."""
+
+
+_JOBS = msgspec.json.Decoder(list[tuple[int, str, str | None, int, str, int, int, str, str]])
+_INBOXES = msgspec.json.Decoder(list[tuple[int, str, str, int, int, int, int, int]])
 
 
 def append_singles(
@@ -68,22 +74,24 @@ def append_singles(
 def _find_singles(connection: sqlite3.Connection, tenant: str | None, now_ms: int, limit: int) -> list[Single]:
     """The first due jobs, up to the first that has several receivers or needs the receiver's other items."""
     order, one = ("job_order", "") if tenant is None else ("job_due", "AND job.tenant = ?3 ")
-    rows = connection.execute(
-        "SELECT nid, job.tenant, IIF(gid = 0 AND length(targets) = 8 AND cursor = 0, targets, NULL), job.priority, id, expires_ms, "
-        f"state = 'cancelled', options, body FROM job INDEXED BY {order} CROSS JOIN notification USING (nid) "
-        f"WHERE channel = 'inbox' AND is_done = 0 AND lease_end_ms <= ?1 {one}ORDER BY job.priority, nid LIMIT ?2",
+    (text,) = connection.execute(
+        "SELECT json_group_array(json_array(nid, tenant, targets, priority, id, expires_ms, is_cancelled, options, body)) FROM ("
+        "SELECT nid, job.tenant, IIF(gid = 0 AND length(targets) = 8 AND cursor = 0, hex(targets), NULL) AS targets, job.priority, "
+        "id, expires_ms, state = 'cancelled' AS is_cancelled, CAST(options AS TEXT) AS options, CAST(body AS TEXT) AS body "
+        f"FROM job INDEXED BY {order} CROSS JOIN notification USING (nid) "
+        f"WHERE channel = 'inbox' AND is_done = 0 AND lease_end_ms <= ?1 {one}ORDER BY job.priority, nid LIMIT ?2)",
         (now_ms, limit, *([] if tenant is None else [tenant])),
-    )
+    ).fetchone()
     found: list[Single] = []
     is_free = _Tenants(connection, now_ms)
-    for nid, name, targets, priority, notification, expires_ms, is_cancelled, packed, body in rows:
-        options = read_options(packed)
+    for nid, name, targets, priority, notification, expires_ms, is_cancelled, packed, body in _JOBS.decode(text):
+        options = read_options(packed.encode())
         is_plain = not (options.steps or options.collapse_key or options.locales or options.is_personal)
         if targets is None or not is_plain or not is_free[name]:
             break
         is_required = bool(options.category) and (find_category(connection, name, options.category) or (False,))[0]
         facts = Facts(nid, name, expires_ms, Priority(priority), options, is_required, bool(is_cancelled))
-        found.append(Single(facts, unpack_numbers(targets)[0], notification, body))
+        found.append(Single(facts, unpack_numbers(bytes.fromhex(targets))[0], notification, body.encode()))
     return found
 
 
@@ -143,9 +151,11 @@ def _append(connection: sqlite3.Connection, jobs: Sequence[Single], now_ms: int,
 
 
 def _read_inboxes(connection: sqlite3.Connection, rids: Collection[int]) -> dict[int, Inbox]:
-    rows = connection.execute(
-        "SELECT rid, name, profile, head.epoch, seq, unread, unseen, items FROM receiver JOIN head USING (rid) "
-        f"WHERE rid IN ({','.join('?' * len(rids))})",
-        tuple(rids),
+    text = read_all(
+        connection,
+        "SELECT json_group_array(json_array(rid, name, CAST(profile AS TEXT), head.epoch, seq, unread, unseen, items)) "
+        "FROM json_each(?) AS wanted CROSS JOIN receiver ON rid = wanted.value JOIN head USING (rid)",
+        list(rids),
     )
-    return {rid: Inbox(name, profile, epoch, counts) for rid, name, profile, epoch, *counts in rows}
+    rows = _INBOXES.decode(text)
+    return {rid: Inbox(name, profile.encode(), epoch, counts) for rid, name, profile, epoch, *counts in rows}
