@@ -94,3 +94,19 @@ async def test_dispatch_alone_renews_its_certificate_too(tmp_path: Path) -> None
 def test_tls_needs_a_certificate() -> None:
     with pytest.raises(ConfigInvalid, match=r"dispatch\.tls"):
         build_config({"dispatch": {"tls": True}}, {}, {})
+
+
+async def test_a_handshake_that_does_not_come_ends_its_connection(tmp_path: Path) -> None:
+    _, settings = make_settings(tmp_path)
+    async with asyncio.timeout(DEADLINE_S):
+        process, line = await serve(tmp_path, more={**settings, "dispatch_limits.request_head_ms_max": 300})
+        try:
+            host, _, port = dict(word.split("=", 1) for word in line.split()[1:])["dispatch"].rpartition(":")
+            for said in (b"", b"\x16\x03\x01\x02\x00"):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                writer.write(said)
+                assert await reader.read() == b""
+                writer.close()
+        finally:
+            process.kill()
+            await process.wait()

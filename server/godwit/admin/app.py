@@ -17,6 +17,8 @@ from ..config import Address
 from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
 from ..errors import ListenFailed
+from ..http_port.connection import attend
+from ..http_port.handshake import Handshake
 from ..pages.static_file import Handler
 from ..tls.accepting import stop_accepting
 from ..tls.context import make_tls_context, renew_context
@@ -37,8 +39,7 @@ from . import (
 from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
-from .listener.connection import AdminConnection, Connections
-from .listener.handshake import Handshake
+from .listener.connection import AdminConnection, AdminConnections
 from .openapi import route as openapi
 from .turn import Turn
 from .view import NodeView
@@ -54,7 +55,7 @@ class AdminPort:
     def __init__(self, config: AdminConfig, view: NodeView, guard: Guard, alter: Changes, *, tls: TlsConfig) -> None:
         self._config = config
         self._tls = make_tls_context(tls) if config.tls else None
-        self._connections = Connections()
+        self._connections = AdminConnections()
         count_node = view.count
         view = replace(view, count=lambda: {**count_node(), **self._connections.count()})
         self._app = build_app(config, view, guard, alter)
@@ -100,7 +101,7 @@ class AdminPort:
         """Closes the port."""
         if self._server is not None:
             await stop_accepting(self._server)
-        self._connections.close()
+        self._connections.close(AdminConnection)
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -138,17 +139,6 @@ def build_app(config: AdminConfig, view: NodeView, guard: Guard, alter: Changes)
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return response
-
-    @web.middleware
-    async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
-        connection = request.protocol
-        if not isinstance(connection, AdminConnection):
-            return await handler(request)
-        connection.begin()
-        try:
-            return await handler(request)
-        finally:
-            connection.end()
 
     app = web.Application(middlewares=[attend, protect], client_max_size=REQUEST_BYTES_MAX)
     app.on_response_prepare.append(_hide_software)

@@ -74,6 +74,14 @@ class DispatchLimits:
         2_592_000_000, "How long a notification is kept, with its deliveries and items.",
         minimum=1_000, maximum=315_360_000_000,
     )
+    port_connections_max: int = option(
+        25_000, "Most connections of a port of dispatch, and at most a third of the process's file descriptors; beyond it the one that has been silent longest is closed.",
+        minimum=4, maximum=1_000_000,
+    )
+    request_head_ms_max: int = option(
+        60_000, "A connection without the whole head of a request for this time is closed: after it was accepted, and after each answer.",
+        minimum=100, maximum=3_600_000,
+    )
     request_body_ms_max: int = option(
         30_000, "The whole body of a request, or of an import its next bytes, must arrive within this time.",
         minimum=100, maximum=600_000,

@@ -1,4 +1,5 @@
-"""A port of dispatch: binds an application to an address, with TLS if it is configured.
+"""A port of dispatch: binds an application to an address, with TLS if it is configured. Its connections are bounded in number,
+and in the time for which one may be silent (http_port).
 
 Also chooses the routes of a public port: those for receivers, who have no API key.
 """
@@ -8,19 +9,23 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable
-from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from ..config.dispatch_limits import DispatchLimits
 from ..config.option import Address
 from ..errors import ListenFailed
+from ..http_port.connection import BoundedConnection
+from ..http_port.connections import Connections, share_of_descriptors
 from ..tls.accepting import stop_accepting
 from .api.answers import refuse
 from .codes import DispatchCode
 
 BACKLOG = 128
-_QUIET: dict[str, Any] = {"access_log": None}
+HANDSHAKE_S = 10.0
+DESCRIPTORS_SHARE = 3
+"""A port takes at most this fraction of the process's file descriptors."""
 _PUBLIC = ("/u/{token}", "/v1/keys.json", "/health/live", "/health/ready")
 
 
@@ -29,8 +34,8 @@ def choose_public(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
     return [route for route in routes if route.path in _PUBLIC or route.path.split("/")[:3] == ["", "v1", "inbox"]]
 
 
-class Connection(web.RequestHandler):
-    """The library's connection. A request that is not HTTP gets a problem with a code, as every other error does."""
+class Connection(BoundedConnection):
+    """A connection of dispatch. A request that is not HTTP gets a problem with a code, as every other error does."""
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -45,26 +50,31 @@ class Connection(web.RequestHandler):
 class Listener:
     """One port, from `start` to `stop`."""
 
-    def __init__(self, app: web.Application, setting: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, app: web.Application, setting: str, tls: ssl.SSLContext | None, limits: DispatchLimits) -> None:
         """`setting` is the setting that an error names."""
         self._runner = web.AppRunner(app, access_log=None)
-        self._setting, self._tls = setting, tls
+        self._setting, self._tls, self._head_s = setting, tls, limits.request_head_ms_max / 1_000
+        self._connections = Connections(share_of_descriptors(limits.port_connections_max, DESCRIPTORS_SHARE))
         self._server: asyncio.Server | None = None
 
     async def start(self, wanted: Address) -> Address:
         """Start listening; returns the bound address; raises ListenFailed."""
         await self._runner.setup()
-        accept = self._runner.server
-        assert accept is not None, "setup makes one"
+        server = self._runner.server
+        assert server is not None, "setup makes one"
+
+        def make() -> Connection:
+            return Connection(server, self._connections, self._head_s)
+
         try:
-            loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(
-                lambda: Connection(accept, loop=loop, **_QUIET),
+            self._server = await asyncio.get_running_loop().create_server(
+                make,
                 wanted.host,
                 wanted.port,
                 reuse_address=True,
                 backlog=BACKLOG,
                 ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else min(HANDSHAKE_S, self._head_s),
             )
         except OSError as error:
             await self._runner.cleanup()

@@ -19,6 +19,7 @@ from ..config.dispatch_email import DispatchEmailConfig, is_email
 from ..config.dispatch_limits import DispatchLimits
 from ..config.option import Address
 from ..errors import ListenFailed
+from ..http_port.connection import attend
 from ..logs import read_logger
 from ..rows.feedback import FeedbackJournal
 from .api.answers import allow_origins, answer, answer_errors, show_expectation
@@ -159,7 +160,7 @@ class Roles:
         return address
 
     async def _listen(self, app: web.Application, setting: str, wanted: Address) -> Address:
-        listener = Listener(app, setting, self._tls)
+        listener = Listener(app, setting, self._tls, self._limits)
         bound = await listener.start(wanted)
         self._listeners.append(listener)
         return bound
@@ -217,7 +218,7 @@ class Roles:
 
     def _make_app(self) -> web.Application:
         app = web.Application(
-            middlewares=(allow_origins(self._config.origins), answer_errors),
+            middlewares=(attend, allow_origins(self._config.origins), answer_errors),
             client_max_size=self._limits.request_bytes_max,
         )
         app[BODY_S] = self._limits.request_body_ms_max / 1_000

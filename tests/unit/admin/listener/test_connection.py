@@ -7,7 +7,6 @@ import pytest
 import structlog
 
 from godwit import testing
-from godwit.admin.listener.connection import Connections
 from godwit.testing.fake_engine import open_fake_engine
 
 DEADLINE_S = 20
@@ -72,20 +71,3 @@ async def test_silent_connections_keep_no_operator_out() -> None:
         assert await silent[0][0].read() == b"", "the one that waits longest has gone first"
         for _, writer in silent:
             writer.close()
-
-
-class Stub:
-    def __init__(self, *, is_busy: bool = False) -> None:
-        self.is_busy, self.is_closed = is_busy, False
-
-    def force_close(self) -> None:
-        self.is_closed = True
-
-
-def test_at_the_bound_who_is_being_answered_stays() -> None:
-    connections = Connections(2)
-    busy, idle, third = Stub(is_busy=True), Stub(), Stub()
-    for one in (busy, idle, third):
-        connections.enter(one)
-    assert (busy.is_closed, idle.is_closed, third.is_closed) == (False, True, False)
-    assert len(connections) == 2 and connections.evicted == 1

@@ -1,5 +1,4 @@
-"""A TLS connection of the admin port during its handshake: counted and limited like any other from the moment it is
-accepted.
+"""A TLS connection of a port during its handshake: counted and limited like any other from the moment it is accepted.
 
 Owns the timeout of the handshake and its entry among the connections. After the handshake, the connection that `make`
 creates replaces it.
@@ -11,23 +10,22 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from .connection import AdminConnection, Connections
+from .connection import BoundedConnection
+from .connections import Connections
 
 
 class Handshake(asyncio.Protocol):
     """One for each accepted connection."""
 
-    is_busy = False
-
     def __init__(
-        self, make: Callable[[], AdminConnection], connections: Connections, context: ssl.SSLContext, timeout_s: float
+        self, make: Callable[[], BoundedConnection], connections: Connections, context: ssl.SSLContext, timeout_s: float
     ) -> None:
         self._make, self._connections, self._context, self._timeout_s = make, connections, context, timeout_s
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        assert isinstance(transport, asyncio.Transport), "uvloop would lose what it reads before the handshake begins"
         self._transport = transport
         transport.pause_reading()  # the first bytes are the handshake's
         self._connections.enter(self)
