@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.dispatch.conftest import Running, running
+from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.test_inbox import wait_for
 
 DEADLINE_S = 60
@@ -49,6 +50,27 @@ async def test_every_rejected_line_of_an_import_is_named(tmp_path: Path, runtime
         ]
         status, answer = await both.api("POST", "/v1/receivers/import?after_line=6", rows)
         assert (answer["lines"], answer["rejected_count"]) == (7, 1)
+
+
+async def test_who_left_gets_nothing_of_an_earlier_version_either(dispatch: Running, wall_clock: WallClock) -> None:
+    """A letter that waits until tomorrow belongs to the version that was current when it was accepted."""
+    async with asyncio.timeout(DEADLINE_S):
+        await dispatch.api("PUT", "/v1/groups/news")
+        for name in ("ann", "bob"):
+            await dispatch.api("PUT", f"/v1/receivers/{name}")
+            await dispatch.api("PUT", f"/v1/groups/news/subscriptions/{name}")
+        tomorrow = datetime.fromtimestamp(wall_clock.time_ns() / 1e9 + 86_400, UTC)
+        letter = {"to": {"group": "news"}, "content": {"title": "x"}, "send_at": tomorrow.isoformat()}
+        assert (await dispatch.api("PUT", "/v1/notifications/n1", letter))[0] == 202
+        rows = make_lines({"receiver": "ann"}, {"receiver": "bob"})
+        await dispatch.api("POST", "/v1/groups/news/import?version=1", rows)
+        await dispatch.api("PUT", "/v1/groups/news/version", {"version": 1})
+        assert (await dispatch.api("DELETE", "/v1/groups/news/subscriptions/bob"))[0] == 204
+        wall_clock.move(90_000)
+        while (await dispatch.api("GET", "/v1/notifications/n1"))[1]["state"] != "settled":
+            pass
+        _, listed = await dispatch.api("GET", "/v1/notifications/n1/deliveries")
+        assert [one["receiver"] for one in listed["deliveries"]] == ["ann"]
 
 
 async def test_a_group_reaches_those_who_subscribed_before_and_leaves_out_exceptions(dispatch: Running) -> None:

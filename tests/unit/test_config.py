@@ -84,6 +84,12 @@ def test_later_sources_win_and_each_value_knows_its_own() -> None:
         ('[patterns]\n"/a" = 1', "must be a table"),
         ('[access]\nmode = "basic"', "needs access.publish_tokens"),
         (f'[access]\npublish_tokens = ["{TOKEN}"]', "does not use publishing tokens"),
+        ('[access]\nanonymous_subscribe = ["/news"]', "does not use access.anonymous_subscribe"),
+        (
+            f'[access]\nmode = "basic"\npublish_tokens = ["{TOKEN}"]\nanonymous_subscribe = ["/news"]',
+            "everybody may subscribe to everything",
+        ),
+        ('[access]\ncertificate_publish = ["/a"]', "does not use access.certificate_subscribe and"),
         ('[access]\nmode = "custom"', "must name the authorizer as module:attribute"),
         ('[access]\nauthorizer = "a:b"', "does not use access.authorizer"),
         ('[access]\nmode = "custom"\nauthorizer = "a:b:c"', "must be module:attribute"),

@@ -47,6 +47,22 @@ def _check_access(config: Config) -> Iterator[ConfigInvalid]:
             "does not use publishing tokens, yet some are set",
             hint='set it to "basic", or remove them',
         )
+    if access.mode != "jwt" and access.anonymous_subscribe:
+        yield _refuse(
+            config,
+            "access.mode",
+            access.mode,
+            "does not use access.anonymous_subscribe, yet it is set: in modes none and basic everybody may subscribe to everything",
+            hint='set it to "jwt", or remove access.anonymous_subscribe',
+        )
+    if access.mode not in ("basic", "jwt") and (access.certificate_subscribe or access.certificate_publish):
+        yield _refuse(
+            config,
+            "access.mode",
+            access.mode,
+            "does not use access.certificate_subscribe and access.certificate_publish, yet one is set",
+            hint='set it to "basic" or "jwt", or remove them',
+        )
     if access.mode == "custom" and not access.authorizer:
         yield _refuse(config, "access.authorizer", "", "must name the authorizer as module:attribute")
     if access.mode != "custom" and access.authorizer:

@@ -11,6 +11,7 @@ from pathlib import Path
 from godwit.dispatch.model import Priority, State
 from godwit.dispatch.stores.sqlite import receivers, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
+from godwit.dispatch.stores.sqlite.retention import SURPLUS_MAX
 from godwit.dispatch.stores.sqlite.schema import open_writer
 from godwit.dispatch.stores.sqlite.store import SqliteStore
 from godwit.dispatch.vault import Vault
@@ -64,6 +65,27 @@ async def test_a_job_that_fails_stops_no_other_and_is_tried_when_its_lease_ends(
         assert await store.append_pages("t", NOW_MS, 1_000, 60) == (0, [])
         _, items = await store.append_pages("t", NOW_MS + 1_000, 1_000, 60)
         assert [item.receiver for item in items] == ["b"]
+    finally:
+        store.close()
+
+
+async def test_a_lowered_limit_empties_an_inbox_by_a_few_items_at_a_time(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, inbox_items_max=30)
+    try:
+        await _add_receivers(store, ("a",))
+        drafts = [Draft("t", f"n{number}", b"f", b"{}", ("a",), (), True, 10**13) for number in range(34)]
+        await _accept_and_route(store, drafts[:30])
+        assert (await store.append_pages("t", NOW_MS, 1_000, 500))[0] == 30
+    finally:
+        store.close()
+    store = SqliteStore(tmp_path, inbox_items_max=10)
+    try:
+        counts = []
+        for draft in drafts[30:]:
+            await _accept_and_route(store, [draft])
+            await store.append_pages("t", NOW_MS, 1_000, 500)
+            counts += await _read(store, "SELECT items FROM head")
+        assert counts == [(30 + number - SURPLUS_MAX * number,) for number in range(1, 5)]
     finally:
         store.close()
 

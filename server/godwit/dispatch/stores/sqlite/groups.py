@@ -87,12 +87,17 @@ def is_subscribed(connection: sqlite3.Connection, tenant: str, group: str, recei
 
 
 def unsubscribe(connection: sqlite3.Connection, tenant: str, group: str, receiver: str) -> bool:
-    """Remove a receiver from the current version; returns whether it was in it."""
+    """Remove a receiver from all versions, because notifications that wait belong to earlier ones; returns whether it was in the
+    current one.
+    """
     found, rid = find_group(connection, tenant, group), find_receiver(connection, tenant, receiver)
     if found is None or rid is None:
         return False
-    gone = connection.execute("DELETE FROM subscription WHERE gid = ? AND version = ? AND rid = ?", (*found, rid))
-    return gone.rowcount == 1
+    gid, current = found
+    gone = connection.execute(
+        "DELETE FROM subscription WHERE gid = ? AND rid = ? RETURNING version", (gid, rid)
+    ).fetchall()
+    return (current,) in gone
 
 
 def set_version(connection: sqlite3.Connection, tenant: str, group: str, version: int) -> bool:

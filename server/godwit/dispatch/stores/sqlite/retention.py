@@ -29,6 +29,8 @@ _MANY = {
 }
 """Tables with a row for each receiver, and their keys."""
 _HEADS_AT_ONCE = 500
+SURPLUS_MAX = 4
+"""Most items that make room for one."""
 
 
 def forget_old(
@@ -118,11 +120,13 @@ def remove_item(
 def remove_oldest(
     connection: sqlite3.Connection, rid: int, tenant: str, receiver: str, surplus: int
 ) -> list[InboxItem]:
-    """Deletes an inbox's oldest items, where it has too many."""
+    """Deletes an inbox's oldest items, where it has too many: a few with each item that comes, as a limit that was lowered would
+    make the unit of a page last for minutes.
+    """
     rows = connection.execute(
         "SELECT seq, flags, at_ms, first, coalesce(id, '') FROM item LEFT JOIN notification USING (nid) WHERE rid = ? "
         "ORDER BY first LIMIT ?",
-        (rid, surplus),
+        (rid, min(surplus, SURPLUS_MAX)),
     ).fetchall()
     return [change for row in rows for change in remove_item(connection, rid, tenant, receiver, StoredItem(*row))]
 
