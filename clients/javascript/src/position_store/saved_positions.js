@@ -74,7 +74,7 @@ export class SavedPositions {
   }
 
   /**
-   * The saved resume point of a subscription, of this client or an earlier one; throws PositionInvalid.
+   * The saved resume point of a subscription, of this client or an earlier one; throws PositionInvalid, and TypeError for a promise.
    * @param {string} selector
    */
   resumePoint(selector) {
@@ -82,6 +82,10 @@ export class SavedPositions {
     if (earlier !== undefined) this.#noteOrReport();
     if (earlier !== undefined && this.#unsaved.has(selector)) return earlier.resumePoint.isSomewhere ? earlier.resumePoint : undefined;
     const saved = this.#store.get(selector);
+    if (isThenable(saved)) {
+      Promise.resolve(saved).catch(() => {}); // its error would be unhandled
+      throw new TypeError("positions.get returned a promise: expected the saved value itself");
+    }
     return saved === undefined || saved === null ? undefined : ResumePoint.fromJSON(saved);
   }
 
@@ -105,8 +109,8 @@ export class SavedPositions {
     try {
       this.#note();
       const saved = this.#writes.size > 0 ? this.#saveAfter([...this.#writes]) : this.#store.save?.();
-      if (!(saved instanceof Promise)) return this.#saved();
-      this.#saving = inTime(saved)
+      if (!isThenable(saved)) return this.#saved();
+      this.#saving = inTime(Promise.resolve(saved))
         .then(
           () => this.#saved(),
           (error) => this.#failed(error),
@@ -190,7 +194,7 @@ export class SavedPositions {
    */
   #put(selector, resumePoint) {
     const given = resumePoint.isSomewhere ? this.#store.set(selector, resumePoint.toJSON()) : this.#store.delete?.(selector);
-    if (given instanceof Promise) this.#awaitWrite(selector, given);
+    if (isThenable(given)) this.#awaitWrite(selector, Promise.resolve(given));
   }
 
   /**
@@ -212,6 +216,15 @@ export class SavedPositions {
       .finally(() => this.#writes.delete(write));
     this.#writes.add(write);
   }
+}
+
+/**
+ * A promise, also of another realm or library.
+ * @param {unknown} value
+ * @returns {value is PromiseLike<unknown>}
+ */
+function isThenable(value) {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 /** @param {Promise<unknown>} saved rejects if the store needs longer than SAVE_MS */

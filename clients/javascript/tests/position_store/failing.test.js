@@ -227,10 +227,37 @@ test("a store that cannot be opened ends the client with its reason", LIMITS, as
   assert.deepEqual(lines, []);
 });
 
-test("what a store gives that is no saved position is refused, a promise too", LIMITS, async () => {
-  for (const given of [Promise.resolve({}), new Map(), [], 5, "7.1"]) {
+test("what a store gives that is no saved position is refused", LIMITS, async () => {
+  for (const given of [new Map(), [], 5, "7.1"]) {
     const client = open(new Peer(), { settings, positions: { get: () => given, set: () => {} } });
     assert.throws(() => client.subscribe("/a"), { name: "PositionInvalid" });
     await client.close();
+  }
+});
+
+test("a store whose get returns a promise is refused where it is read, and its error is not unhandled", LIMITS, async () => {
+  const [peer, unhandled] = [new Peer(), []];
+  const listen = (error) => unhandled.push(error);
+  process.on("unhandledRejection", listen);
+  const client = open(peer, { settings, positions: { get: () => Promise.reject(new Error("locked")), set: () => {} } });
+  assert.throws(() => client.subscribe("/a"), { name: "TypeError", message: /positions\.get returned a promise/ });
+  await client.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("unhandledRejection", listen);
+  assert.deepEqual(unhandled, []);
+});
+
+test("what set and save return is awaited if it has a then, also if another library made it", LIMITS, async () => {
+  for (const verb of ["set", "save"]) {
+    const [peer, events] = [new Peer(), []];
+    const failing = { then: (_, reject) => void reject(new Error(`${verb} failed`)) };
+    const positions = { get: () => undefined, set: () => undefined, [verb]: () => failing };
+    const client = open(peer, { settings, positions, onSaveFailed: ({ message }) => events.push(message) });
+    peer.append("/a", 1);
+    const subscription = client.subscribe("/a");
+    await take(subscription, 1);
+    subscription.handled();
+    await assert.rejects(client.close(), { message: `${verb} failed` });
+    assert.deepEqual(events, [`${verb} failed`]);
   }
 });

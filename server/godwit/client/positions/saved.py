@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, MutableMapping
+from inspect import isawaitable, iscoroutine
 from weakref import WeakValueDictionary
 
 from ...errors import PositionFileHeld
@@ -53,6 +54,10 @@ class SavedPositions:
             if selector in self._unsaved:
                 return earlier.resume_point or None
         saved = self._positions.get(selector)
+        if isawaitable(saved):
+            if iscoroutine(saved):
+                saved.close()  # else Python warns that it was never awaited
+            raise TypeError("positions returned an awaitable: expected the saved value itself")
         return None if saved is None else ResumePoint.from_json(saved)
 
     def handled(self) -> None:

@@ -48,6 +48,19 @@ async def test_what_cannot_be_saved_at_the_end_is_raised(peer: Peer, tmp_path: P
             await anext(client.subscribe("/a"))
 
 
+async def test_a_mapping_that_returns_an_awaitable_is_refused_where_it_is_read(peer: Peer) -> None:
+    class Asynchronous(dict[str, object]):
+        async def _load(self) -> object:
+            return None
+
+        def get(self, selector: str, default: object = None) -> object:  # type: ignore[override]  # what the test is about
+            return self._load()
+
+    async with asyncio.timeout(20), Client(peer.url, positions=Asynchronous()) as client:
+        with pytest.raises(TypeError, match="positions returned an awaitable: expected the saved value itself"):
+            client.subscribe("/a")
+
+
 async def test_mapping_that_fails_once_is_given_the_position_again(
     peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
