@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from tests.dispatch.conftest import Running, WallClock, running
 from tests.dispatch.test_inbox import wait_for
 
 DEADLINE_S = 60
+SWEEPS = {"dispatch_limits": {"sweep_ms": 100}}
 
 
 def make_lines(*rows: Any) -> bytes:
@@ -100,6 +103,63 @@ async def test_a_group_reaches_those_who_subscribed_before_and_leaves_out_except
         rest = await dispatch.api("GET", f"/v1/notifications/n1/deliveries?after={page['after']}")
         seen = [row["receiver"] for row in page["deliveries"] + rest[1]["deliveries"]]
         assert len(seen) == len(set(seen)) == 1_000 and seen[0] == "r1"
+
+
+async def test_a_group_switches_only_to_a_version_that_was_imported(tmp_path: Path, runtime: Path) -> None:
+    """A version without receivers would empty the group in silence, and one whose import was cut would be a part of it."""
+    async with running(tmp_path, SWEEPS) as both, asyncio.timeout(DEADLINE_S):
+        await both.api("PUT", "/v1/receivers/ann")
+        await both.api("PUT", "/v1/groups/news")
+        await both.api("PUT", "/v1/groups/news/subscriptions/ann")
+        status, answer = await both.api("PUT", "/v1/groups/news/version", {"version": 7})
+        assert (status, answer["code"], answer["pointer"]) == (409, 4342, "/version")
+        assert (await both.api("PUT", "/v1/groups/news/version", {"version": 0}))[0] == 200, "the current one"
+        assert (await both.api("PUT", "/v1/groups/none/version", {"version": 1}))[1]["code"] == 4317
+        lines = make_lines(*({"receiver": "ann"} for _ in range(5_000)))
+        _, writer = await asyncio.open_connection(*both.url.removeprefix("http://").split(":"))
+        head = f"POST /v1/groups/news/import?version=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {both.key}\r\n"
+        writer.write(head.encode() + f"Content-Length: {len(lines) + 1}\r\n\r\n".encode() + lines)
+        while (await both.api("GET", "/v1/groups/news"))[1]["last_version"] != 1:
+            pass
+        writer.transport.abort()
+        status, answer = await both.api("PUT", "/v1/groups/news/version", {"version": 1})
+        assert (status, answer["code"]) == (409, 4342)
+        assert (await both.api("GET", "/v1/groups/news"))[1]["version"] == 0
+        assert (await both.api("POST", "/v1/groups/news/import?version=1&after_line=4999", lines))[0] == 200
+        assert (await both.api("PUT", "/v1/groups/news/version", {"version": 1}))[0] == 200
+        assert (await both.api("POST", "/v1/groups/news/import?version=0", lines))[1]["code"] == 4300
+
+
+async def test_old_versions_of_a_group_go_once_nothing_reads_them(tmp_path: Path, runtime: Path) -> None:
+    """The current version and the one before are kept, and those of a notification that has not gone out."""
+    async with running(tmp_path, SWEEPS) as both, asyncio.timeout(DEADLINE_S):
+        assert both.part is not None
+        for name in ("ann", "bob", "cid"):
+            await both.api("PUT", f"/v1/receivers/{name}")
+        await both.api("PUT", "/v1/groups/news")
+        await both.api("PUT", "/v1/groups/news/subscriptions/ann")
+        tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+        later = {"to": {"group": "news"}, "content": {"title": "x"}, "send_at": tomorrow}
+        for version, name in ((1, "bob"), (2, "cid"), (3, "ann"), (4, "bob")):
+            if version == 2:
+                assert (await both.api("PUT", "/v1/notifications/later", later))[0] == 202
+            await both.api("POST", f"/v1/groups/news/import?version={version}", make_lines({"receiver": name}))
+            assert (await both.api("PUT", "/v1/groups/news/version", {"version": version}))[0] == 200
+
+        async def wait_for_versions(*expected: int) -> None:
+            while tuple(list_versions(tmp_path)) != expected:
+                await both.api("GET", "/v1/groups/news")
+
+        await wait_for_versions(1, 3, 4)
+        assert (await both.api("POST", "/v1/notifications/later/cancel"))[0] == 200
+        await wait_for_versions(3, 4)
+        assert (await both.api("PUT", "/v1/groups/news/version", {"version": 3}))[0] == 200, "the one before"
+
+
+def list_versions(folder: Path) -> list[int]:
+    (path,) = (folder / "dispatch").glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        return [row[0] for row in connection.execute("SELECT DISTINCT version FROM subscription ORDER BY version")]
 
 
 async def test_who_subscribes_after_the_accept_is_not_reached(dispatch: Running) -> None:

@@ -54,6 +54,7 @@ class DispatchCode(IntEnum):
     PROVIDER_MISSING = 4339
     SENDER_FORBIDDEN = 4340
     NOTIFICATION_SETTLED = 4341
+    GROUP_VERSION_MISSING = 4342
 
 
 class DispatchCodeFacts(NamedTuple):
@@ -234,5 +235,9 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     DispatchCode.NOTIFICATION_SETTLED: DispatchCodeFacts(
         4341, "NotificationSettled", False, 409,
         "The notification is settled: all its deliveries have ended, so nothing can be cancelled. A recall still withdraws its inbox items.",
+    ),
+    DispatchCode.GROUP_VERSION_MISSING: DispatchCodeFacts(
+        4342, "GroupVersionMissing", False, 409,
+        "The group has no such version, or its import has not ended: import it, then switch to it.",
     ),
 }

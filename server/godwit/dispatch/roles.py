@@ -314,7 +314,7 @@ class Roles:
             wakeups.add(tenant)
 
     async def _forget(self) -> None:
-        """Delete rows older than `retention_ms`, a bounded number at a time, and what is left of deleted tenants."""
+        """Delete rows older than `retention_ms`, a bounded number at a time, and what is left of deleted tenants and groups."""
         while True:
             await self._store.finish_all_leaving()
             before_ms = now_ms() - self._limits.retention_ms
@@ -322,6 +322,7 @@ class Roles:
             rows = await self._store.forget_old(before_ms, FORGET_LIMIT, removed)
             self._announce(removed)
             if not rows:
+                await self._store.forget_versions(FORGET_LIMIT)
                 await asyncio.sleep(self._limits.sweep_ms / 1_000)
 
     async def _advance_routes(self) -> None:

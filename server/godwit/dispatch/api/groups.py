@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from functools import partial
 
 from aiohttp import web
@@ -10,6 +11,7 @@ from ...config.dispatch_limits import DispatchLimits
 from ..codes import DispatchCode
 from ..errors import RequestRefused
 from ..stores.sqlite import groups
+from ..stores.sqlite.manage import versions
 from ..stores.sqlite.store import SqliteStore
 from .answers import answer
 from .bodies import ImportedSubscription, VersionBody, read_body
@@ -94,14 +96,15 @@ class GroupApi:
         return web.Response(status=204)
 
     async def import_lines(self, request: web.Request) -> web.Response:
-        """Import lines into the version of the query, which must not be the current one."""
+        """Import lines into the version of the query, which must be larger than the current one."""
         tenant, name = await self._read_names(request, "manage")
         version = read_number(request, "version", -1)
         found = await self._store.reader.run(lambda connection: groups.find_group(connection, tenant, name))
         if found is None:
             raise RequestRefused(DispatchCode.GROUP_MISSING)
-        if version in (-1, found[1]):
-            detail = f"version must differ from the current one, {found[1]}: import a new version, then switch to it"
+        gid, current = found
+        if version <= current:
+            detail = f"version must be larger than the current one, {current}: import a new version, then switch to it"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
 
         async def store(chunk: list[tuple[int, ImportedSubscription]]) -> None:
@@ -116,17 +119,30 @@ class GroupApi:
                 if row.receiver in missing:
                     lines.reject(line, DispatchCode.RECEIVER_MISSING, pointer="/receiver")
 
-        lines = Import(ImportedSubscription, store)
-        return answer({**await lines.run(request, read_number(request, "after_line")), "version": version})
+        lines, after_line = Import(ImportedSubscription, store), read_number(request, "after_line")
+        await self._store.writer.run(lambda connection: versions.begin_import(connection, gid, version), bulk=True)
+        imported = await lines.run(request, after_line)
+        await self._store.writer.run(lambda connection: versions.end_import(connection, gid, version), bulk=True)
+        return answer({**imported, "version": version})
 
     async def set_version(self, request: web.Request) -> web.Response:
         tenant, name = await self._read_names(request, "manage")
+        """Make a version current whose import has ended."""
         body, _ = read_body(await read_bytes(request), VersionBody)
-        if not await self._store.writer.run(
-            lambda connection: groups.set_version(connection, tenant, name, body.version)
-        ):
+        why = await self._store.writer.run(lambda connection: switch(connection, tenant, name, body.version))
+        if why is None:
             raise RequestRefused(DispatchCode.GROUP_MISSING)
+        if why:
+            raise RequestRefused(DispatchCode.GROUP_VERSION_MISSING, why, pointer="/version")
         return answer({"id": name, "version": body.version})
 
     async def _read_names(self, request: web.Request, scope: str) -> tuple[str, str]:
         return await self._keys.read_tenant(request, scope), read_name(request, "group", self._limits)
+
+
+def switch(connection: sqlite3.Connection, tenant: str, name: str, version: int) -> str | None:
+    """Make a version current; why not, empty if it is done. None: no such group."""
+    why = versions.may_switch(connection, tenant, name, version)
+    if why == "":
+        groups.set_version(connection, tenant, name, version)
+    return why

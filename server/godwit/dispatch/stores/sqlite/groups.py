@@ -12,6 +12,9 @@ from collections.abc import Iterable
 
 from .receivers import find_receiver, take_number
 
+IMPORT_BEGUN = "import:"
+"""Before number and version of a group whose import was begun and has not ended, in the table `progress`."""
+
 
 def find_group(connection: sqlite3.Connection, tenant: str, name: str) -> tuple[int, int] | None:
     """Number and current version of a group."""
@@ -54,6 +57,7 @@ def delete_some(connection: sqlite3.Connection, tenant: str, name: str, limit: i
     if page.rowcount == limit:
         return True
     connection.execute("DELETE FROM receiver_group WHERE gid = ?", found[:1])
+    connection.execute("DELETE FROM progress WHERE name GLOB ?", (f"{IMPORT_BEGUN}{found[0]}:*",))
     return False
 
 

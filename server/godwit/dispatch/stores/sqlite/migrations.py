@@ -95,6 +95,7 @@ UPDATE delivery SET doubt = 1 WHERE state IN (1, 2) AND attempt = 0 AND EXISTS (
 DROP INDEX notification_old;
 CREATE INDEX notification_old ON notification (expires_ms);
 """,
+    17: "CREATE INDEX notification_group ON notification (gid, version) WHERE gid > 0;",
 }
 VERSION = OLDEST + len(MIGRATIONS)
 

@@ -45,6 +45,7 @@ CREATE TABLE notification (
   options BLOB NOT NULL, collapse_key TEXT NOT NULL, UNIQUE (tenant, id)
 ) STRICT;
 CREATE INDEX notification_old ON notification (expires_ms);
+CREATE INDEX notification_group ON notification (gid, version) WHERE gid > 0;
 CREATE INDEX notification_accepted ON notification (due_ms) WHERE state = 'accepted';
 CREATE TABLE job (
   nid INTEGER NOT NULL, channel TEXT NOT NULL, tenant TEXT NOT NULL, cursor INTEGER NOT NULL, fence INTEGER NOT NULL,

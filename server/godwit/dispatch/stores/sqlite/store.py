@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from ....errors import ConfigInvalid
@@ -15,7 +16,7 @@ from ...model import DeliveryKey, InboxItem, Job, Outcome, Page, Priority, PutOf
 from ...vault import Vault, read_keys
 from . import accept, fanout, inbox, jobs, retention, steps
 from .accept import Accepted, Draft
-from .manage import leaving
+from .manage import leaving, versions
 from .many import accepts, marks
 from .many.gathering import Gathering
 from .reader import Reader
@@ -157,6 +158,16 @@ class SqliteStore:
         """The same for every tenant whose deletion was interrupted."""
         for tenant in await self.reader.run(leaving.list_leaving):
             await self.finish_leaving(tenant)
+
+    async def forget_versions(self, limit: int) -> None:
+        """Delete the old versions of groups that nothing reads, page by page."""
+        after = -1
+        while after:
+            old, after = await self.reader.run(partial(versions.list_old, after=max(after, 0), limit=limit))
+            for gid, version in old:
+                page = partial(versions.forget_version, gid=gid, version=version, limit=limit)
+                while await self.writer.run(page, bulk=True):
+                    pass
 
     async def forget_old(self, before_ms: int, limit: int, removed: list[InboxItem]) -> int:
         return await self.writer.run(
