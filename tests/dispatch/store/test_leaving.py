@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
-from godwit.dispatch.model import Options, Shipment, State
-from godwit.dispatch.stores.sqlite import accept, fanout, jobs, receivers
+from godwit.dispatch.model import Options, Shipment, State, Step
+from godwit.dispatch.stores.sqlite import accept, fanout, jobs, receivers, steps, tenants
 from godwit.dispatch.stores.sqlite.accept import Draft
-from godwit.dispatch.stores.sqlite.manage import wishes
+from godwit.dispatch.stores.sqlite.manage import leaving, wishes
 from godwit.dispatch.stores.sqlite.schema import TABLES, add_functions
 from godwit.dispatch.vault import Vault
 
@@ -121,3 +122,54 @@ def test_a_suppression_counts_for_what_waits_again_after_its_lease(has_begun: bo
     assert not claim(database, NOW_MS + 2 * LEASE_MS)
     assert list_rows(database) == [(State.SUPPRESSED, "unsubscribed")]
     assert database.execute("SELECT doubt FROM delivery").fetchall() == [(int(has_begun),)]
+
+
+def test_an_erasure_looks_at_no_route_of_others_and_its_own_end_when_due() -> None:
+    options = Options(steps=(Step("webhook", "sent", 1), Step("inbox", "seen", 1)))
+    database, waiting = hold(options=options)
+    assert len(waiting) == 1 and database.execute("SELECT count(*) FROM route").fetchone() == (1,)
+
+    def count_steps() -> int:
+        """What the erasure of another receiver takes, in tens of instructions."""
+        receivers.put_receiver(database, "t", "other", b"{}", 1)
+        counted = 0
+
+        def count() -> int:
+            nonlocal counted
+            counted += 1
+            return 0
+
+        database.set_progress_handler(count, 10)
+        assert receivers.delete_receiver(database, "t", "other")
+        database.set_progress_handler(None, 0)
+        return counted
+
+    before = count_steps()
+    late_ms = NOW_MS + 10**9
+    rows = [(2, rid, 0, late_ms, late_ms) for rid in range(1_000, 3_000)]
+    database.executemany("INSERT INTO route VALUES (?, ?, ?, ?, ?)", rows)
+    assert count_steps() < before + 50
+    erase(database)
+    assert steps.advance_routes(database, ("webhook", "inbox"), NOW_MS + 2_000, 9) == [""]
+    assert database.execute("SELECT count(*) FROM route WHERE nid = 1").fetchone() == (0,)
+    assert database.execute("SELECT count(*) FROM delivery WHERE channel = 'inbox'").fetchone() == (0,)
+
+
+def test_the_jobs_of_a_tenant_that_is_deleted_end_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving, "ROWS", 10)
+    database, _ = hold()
+    tenants.put_tenant(database, "t")
+    for number in range(34):
+        accept.accept(database, Draft("t", f"n{number}", b"f", b"{}", ("ann",), (), False, 10**13), NOW_MS)
+    accept.route(database, ("webhook",), NOW_MS, 99)
+    changed = [database.total_changes]
+    assert leaving.begin(database, "t") is not None
+    changed.append(database.total_changes)
+    after: str | None = ""
+    while after is not None:
+        after = leaving.cancel_some(database, "t", after)
+        changed.append(database.total_changes)
+    units = [now - last for last, now in pairwise(changed)]
+    assert len(units) == 5 and max(units) <= 20, "ten notifications and their jobs"
+    assert database.execute("SELECT count(*) FROM notification WHERE state <> 'cancelled'").fetchone() == (0,)
+    assert jobs.claim_job(database, "webhook", None, NOW_MS + 10**6, LEASE_MS) is None

@@ -134,14 +134,16 @@ def read_receiver(
 
 
 def delete_receiver(connection: sqlite3.Connection, tenant: str, name: str) -> bool:
-    """Delete a receiver with its addresses, its inbox and its name in deliveries; returns whether it existed."""
+    """Delete a receiver with its addresses, its inbox and its name in deliveries; returns whether it existed. Its routes, which
+    are numbers only and have no index of their own, end when they are due, as nobody is left to reach.
+    """
     rid = find_receiver(connection, tenant, name)
     if rid is None:
         return False
     take_receiver(connection, tenant, -1)
     size = "SELECT coalesce(sum(length(content) + length(email)), 0) FROM personal WHERE rid = ?"
     give_bytes_back(connection, tenant, connection.execute(size, (rid,)).fetchone()[0])
-    for table in ("address", "personal", "subscription", "item", "head", "route", "latest", "presence", "receiver"):
+    for table in ("address", "personal", "subscription", "item", "head", "latest", "presence", "receiver"):
         connection.execute(f"DELETE FROM {table} WHERE rid = ?", (rid,))
     return True
 

@@ -149,7 +149,10 @@ class SqliteStore:
         )
 
     async def finish_leaving(self, tenant: str) -> None:
-        """Delete the rest of a tenant that is being deleted, also from the log of the file."""
+        """End the jobs of a tenant that is being deleted, and delete what is left of it, also from the log of the file."""
+        after: str | None = ""
+        while after is not None:
+            after = await self.writer.run(partial(leaving.cancel_some, tenant=tenant, after=after), bulk=True)
         while await self.writer.run(lambda connection: leaving.delete_some(connection, tenant), bulk=True):
             pass
         await self.writer.empty_log()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from ..many.rows import pack_list
 from ..receivers import delete_receiver
 from ..retention import forget_notification
 from ..tenants import LEAVING, has_tenant, is_leaving
@@ -20,18 +21,32 @@ _SMALL = ("template", "category", "suppression", "presence_tenant")
 
 
 def begin(connection: sqlite3.Connection, tenant: str) -> tuple[list[bytes], list[ProviderRow]] | None:
-    """Delete a tenant's API keys, end its jobs, and take it from all providers. Returns the digests of the keys and the
-    providers that changed. None: no such tenant.
+    """Delete a tenant's API keys and webhooks, and take it from all providers; `cancel_some` then ends its jobs. Returns the
+    digests of the keys and the providers that changed. None: no such tenant.
     """
     if not has_tenant(connection, tenant):
         return None
     connection.execute("INSERT INTO progress VALUES (?, 1)", (LEAVING + tenant,))
     rows = connection.execute("DELETE FROM api_key WHERE tenant = ? RETURNING digest", (tenant,)).fetchall()
-    connection.execute("UPDATE notification SET state = 'cancelled' WHERE tenant = ?", (tenant,))
-    connection.execute("UPDATE job SET is_done = 1, fence = fence + 1 WHERE tenant = ?", (tenant,))
     connection.execute("DELETE FROM webhook_letter WHERE wid IN (SELECT wid FROM webhook WHERE tenant = ?)", (tenant,))
     connection.execute("DELETE FROM webhook WHERE tenant = ?", (tenant,))
     return [digest for (digest,) in rows], leave_providers(connection, tenant)
+
+
+def cancel_some(connection: sqlite3.Connection, tenant: str, after: str) -> str | None:
+    """Cancel some notifications of a tenant that is being deleted, in the order of their ids, and end their jobs. Returns the
+    last id examined, None at the end.
+    """
+    if not is_leaving(connection, tenant):
+        return None
+    rows = connection.execute(
+        "SELECT id, nid FROM notification WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", (tenant, after, ROWS)
+    ).fetchall()
+    nids = pack_list(nid for _, nid in rows)
+    which = "nid IN (SELECT value FROM json_each(?))"
+    connection.execute(f"UPDATE notification SET state = 'cancelled' WHERE {which} AND state <> 'cancelled'", (nids,))
+    connection.execute(f"UPDATE job SET is_done = 1, fence = fence + 1 WHERE {which} AND is_done <> 1", (nids,))
+    return str(rows[-1][0]) if len(rows) == ROWS else None
 
 
 def list_leaving(connection: sqlite3.Connection) -> list[str]:
