@@ -121,7 +121,12 @@ async def _renew_on_hangup(hangups: asyncio.Event, part: DispatchPart, read: Cal
     "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), required=True, help="Allow this. Repeatable."
 )
 @click.option("--tenant", help="Make the key for this tenant; needs scope `operator`.")
-@click.option("--test", "is_test", is_flag=True, help="Make a test key, which reaches sandbox addresses only.")
+@click.option(
+    "--test",
+    "is_test",
+    is_flag=True,
+    help="Make a test key: it sends to the sandbox only, and sees what test keys sent.",
+)
 @server_options
 def key(scopes: tuple[str, ...], tenant: str | None, is_test: bool, server: str | None, key_file: Path | None) -> None:
     """Make an API key; it is shown once."""

@@ -194,7 +194,7 @@ DISPATCH_CODES: dict[int, DispatchCodeFacts] = {
     ),
     DispatchCode.TEST_KEY_FORBIDDEN: DispatchCodeFacts(
         4331, "TestKeyForbidden", False, 403,
-        "A test key reaches sandbox addresses only.",
+        "A test key sends to the sandbox, and sees only what test keys sent and receivers `sandbox:…`.",
     ),
     DispatchCode.UNSUBSCRIBE_TOKEN_INVALID: DispatchCodeFacts(
         4332, "UnsubscribeTokenInvalid", False, 404,

@@ -87,6 +87,10 @@ QUERIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("POST", "/v1/groups/{group}/import"): {"version": NUMBER, "after_line": NUMBER},
     ("POST", "/v1/receivers/import"): {"after_line": NUMBER},
 }
+_KEYS = (
+    "An API key. A test key sends to the sandbox only, sees and ends what test keys sent, and manages receivers `sandbox:…`; "
+    "every other request is 403 (4331)."
+)
 OPEN = ("/v1/keys.json", "/health/live", "/health/ready", "/u/{token}")
 """Paths without an API key."""
 
@@ -135,7 +139,7 @@ def make_document(routes: Iterable[AbstractRoute]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": _KEYS}},
         },
     }
 
