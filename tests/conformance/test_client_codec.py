@@ -31,7 +31,7 @@ from godwit.model import Ack, Kind, Position
 
 CASES = json.loads((Path(__file__).parents[2] / "protocol/vectors/codec.json").read_text())["cases"]
 BEYOND_THIS_CLIENT = {  # it gives each command a number, and always says its name
-    *("a large id comes back", "a text id comes back", "a text id", "connect without anything"),
+    *("a large id is returned", "a text id is returned", "a text id", "connect without anything"),
     *("subscribe without an id", "publish a retained message without an id"),
 }
 

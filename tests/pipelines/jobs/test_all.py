@@ -34,7 +34,7 @@ def test_a_life_with_a_crash_is_proven_and_what_goes_wrong_is_found(tmp_path: Pa
     how = {row.end_state: row["count"] for row in lake.read("silver.sessions").groupBy("end_state").count().collect()}
     assert how == {"closed": 12, "lost with its node": 4}
     document = build_document(lake.folder, START + timedelta(hours=1))
-    assert document["audit"]["state"] == "told" and sum(count for _, count in document["published"]) == len(
+    assert document["audit"]["state"] == "reported" and sum(count for _, count in document["published"]) == len(
         rows["messages"]
     )
     page = build_page(document)

@@ -71,9 +71,9 @@ def test_a_table_that_cannot_be_read_is_named(damaged: str, tmp_path: Path) -> N
 def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     proven = build_page(a_document(tmp_path))
     assert "PROVEN" in proven and "1,234 messages were delivered" in proven and "BROKEN" not in proven
-    reported = build_page(a_document(tmp_path, state="told") | {"told": {"gaps": 2, "messages": 7}})
+    reported = build_page(a_document(tmp_path, state="reported") | {"reported": {"gaps": 2, "messages": 7}})
     assert "7 messages could not be delivered" in reported and "gaps reported, with 7 messages" in reported
-    excused = build_page(a_document(tmp_path, state="told", excused=3))
+    excused = build_page(a_document(tmp_path, state="reported", excused=3))
     assert "3 cannot be judged" in excused and "each client that missed one" not in excused
     assert "all in order" not in excused and "All others were delivered in order" in excused
     early = build_page(a_document(tmp_path, not_landed=5, unwritten=2))
@@ -86,7 +86,9 @@ def test_the_verdict_is_a_sentence(tmp_path: Path) -> None:
     assert "BROKEN" in broken and "Twice a fault was not reported" in broken and "✗ 1" in broken
 
 
-SUMS = "messages ranges told excused faults broken rows unproven sure_messages sure_ranges sure_told sure_excused"
+SUMS = (
+    "messages ranges reported excused faults broken rows unproven sure_messages sure_ranges sure_reported sure_excused"
+)
 NOTHING = dict.fromkeys(SUMS.split(), 0)
 
 
@@ -125,17 +127,17 @@ def test_a_latency_is_told_in_its_unit(p99_ms: float, said: str, tmp_path: Path)
 
 def test_what_has_not_landed_yet_is_not_told_to_be_missing() -> None:
     fault = {"declared": True, "messages": 3, "cause": "not landed yet", "kind": "unpublished", "time": NOW}
-    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "told": 5, "verdict": "told"}
+    hour = {"hour": NOW, "selector": "/a", "ranges": 1, "messages": 9, "reported": 5, "verdict": "reported"}
     hour |= dict.fromkeys(
         ("conflated", "gaps", "holes", "repeats", "reorders", "regressions", "others", "excused", "faults"), 0
     )
-    reported = fault | {"kind": "gap", "cause": "told", "messages": 5}
+    reported = fault | {"kind": "gap", "cause": "reported", "messages": 5}
     audit = _audit([hour], [fault, reported])
-    assert (audit["told"], audit["not_landed"], audit["unwritten"], audit["state"]) == (5, 3, 0, "told")
-    assert _audit([hour | {"told": 0}], [fault])["state"] == "proven"
+    assert (audit["reported"], audit["not_landed"], audit["unwritten"], audit["state"]) == (5, 3, 0, "reported")
+    assert _audit([hour | {"reported": 0}], [fault])["state"] == "proven"
     repeat = fault | {"kind": "repeat", "cause": "the journal lost rows"}
-    excused = _audit([hour | {"told": 0, "excused": 3}], [repeat])
-    assert (excused["told_gaps"], excused["state"]) == (0, "told")
+    excused = _audit([hour | {"reported": 0, "excused": 3}], [repeat])
+    assert (excused["reported_gaps"], excused["state"]) == (0, "reported")
     assert _faults_over_time([], [repeat], 10) == []
     assert _audit([hour, hour | {"verdict": "unproven"}], [])["state"] == "unproven"
     older = {name: value for name, value in hour.items() if name != "excused"}
@@ -148,9 +150,9 @@ def test_what_clients_were_told_of_the_time_before_they_came_back_is_told_too() 
         {"window_start": NOW + timedelta(seconds=10 * n), "gaps": 2, "missed": missed}
         for n, missed in enumerate((0, 9))
     ]
-    gap = {"declared": True, "messages": 5, "cause": "told", "kind": "gap", "time": NOW + timedelta(seconds=10)}
-    assert _reported(windows, {"told_gaps": 1, "told": 5}) == {"gaps": 4, "messages": 9}
-    assert _reported([], {"told_gaps": 1, "told": 5}) == {"gaps": 1, "messages": 5}
+    gap = {"declared": True, "messages": 5, "cause": "reported", "kind": "gap", "time": NOW + timedelta(seconds=10)}
+    assert _reported(windows, {"reported_gaps": 1, "reported": 5}) == {"gaps": 4, "messages": 9}
+    assert _reported([], {"reported_gaps": 1, "reported": 5}) == {"gaps": 1, "messages": 5}
     at = int(NOW.timestamp())
     wrong = gap | {"declared": False, "messages": 1, "time": NOW + timedelta(seconds=40)}
     assert _faults_over_time(windows, [gap, wrong], 10) == [(at + 10, 9, 0), (at + 40, 0, 1)]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit_pipelines.errors import TableMissing
-from godwit_pipelines.jobs.audit import tell_declared
+from godwit_pipelines.jobs.audit import describe_declared
 from godwit_pipelines.lake import Lake
 from godwit_pipelines.schemas import DELIVERIES, MESSAGES
 from tests.pipelines.conftest import Runs
@@ -69,8 +69,8 @@ def test_a_time_to_come_is_no_proof(spark: SparkSession, lake: Lake, run_job: Ru
 
 def test_what_was_told_and_what_the_journal_excuses_are_said_apart() -> None:
     excused = "; 1 message cannot be judged, because the journal lost rows there"
-    assert (tell_declared(0, 0), tell_declared(0, 1)) == ("", excused)
-    assert tell_declared(1_200, 1) == "; 1,200 missing messages reported to clients" + excused
+    assert (describe_declared(0, 0), describe_declared(0, 1)) == ("", excused)
+    assert describe_declared(1_200, 1) == "; 1,200 missing messages reported to clients" + excused
 
 
 @pytest.mark.long

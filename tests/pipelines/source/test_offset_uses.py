@@ -17,7 +17,7 @@ OFFSET = re.compile(r"\b(?:journal_)?journal_offset\b")
 RUN = re.compile(r"\brun\b")
 OF_ONE_RUN = "of rows of one run: those who call it see to that"
 WITHOUT_RUN = {
-    "jobs/land.py without_landed": "records of a topic of Kafka, of which a source is told at which journal_offset to begin",
+    "jobs/land.py without_landed": "records of a topic of Kafka, whose journal_offset to begin at is given to a source",
     "jobs/ranges.py reached_by": OF_ONE_RUN,
     "transforms/torn.py _IS_TORN": "within a subscriber's key, which has the run",
     "transforms/faults.py settle_back": "within an island, which is of one run",

@@ -138,7 +138,7 @@ def test_what_was_handed_over_may_land_before_what_was_published(audited: Audite
         (1, "unpublished", 3, "not landed yet"),
         (2, "unpublished", 2, "not landed yet"),
     ]
-    assert {(row.told, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
+    assert {(row.reported, row.faults, row.verdict) for row in audited.verdicts["not landed"]} == {(0, 0, "proven")}
 
 
 def around_a_hole() -> Scene:
@@ -266,7 +266,7 @@ def test_what_the_disk_lost_excuses_what_came_twice_too(audited: Audited) -> Non
         ("b", "repeat", 2, ""),
     ]
     verdict = audited.verdicts["rows lost"][0]
-    assert (verdict.told, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
+    assert (verdict.reported, verdict.excused, verdict.repeats, verdict.verdict) == (0, 2, 2, "broken")
 
 
 def check(cases: list[Case], rows: list[SparkRow]) -> None:
@@ -298,11 +298,11 @@ def test_an_hour_of_a_selector_is_broken_told_or_proven_as_its_faults_say(audite
     def state(found: Found) -> str:
         if any(not declared for _, _, declared in found):
             return "broken"
-        return "told" if found else "proven"
+        return "reported" if found else "proven"
 
     expected = {case.selector: state(find(case)) for case in cases if case.rows}
     faults_of = {row.selector: row.verdict for row in audited.verdicts["drawn"]}
-    assert faults_of == expected and set(faults_of.values()) == {"broken", "told", "proven"}
+    assert faults_of == expected and set(faults_of.values()) == {"broken", "reported", "proven"}
     sums = [sum(row[name] for row in audited.verdicts["drawn"]) for name in ("messages", "ranges")]
     handed = [row for case in cases for row in case.rows]
     assert sums == [sum(row["count"] for row in handed), sum(not row["confirmed"] for row in handed)]  # type: ignore[misc]  # a checker's rows hold anything
@@ -347,7 +347,7 @@ def check_erased(audited: Audited, cases: list[Case]) -> None:
     for case in cases:
         if case.rows and case.number in broken:
             assert verdicts[case.selector] in ("broken", "unproven"), (case, verdicts[case.selector])
-    assert set(verdicts.values()) == {"broken", "unproven", "told", "proven"}
+    assert set(verdicts.values()) == {"broken", "unproven", "reported", "proven"}
 
 
 def test_what_was_erased_makes_no_fault_and_hides_none_as_proven(spark: SparkSession, cases: list[Case]) -> None:

@@ -41,7 +41,7 @@ CHAINS: dict[str, tuple[bool, list[Delivery]]] = {
     "to the end": (True, [handed(1, LAST)]),
     "past the end": (False, [handed(1, LAST + 1)]),
     "a gap": (False, [handed(1, 3), handed(5, 8)]),
-    "a gap told": (False, [handed(1, 3), handed(4, 8, count=4, gaps=1, gap_count=1)]),
+    "a reported gap": (False, [handed(1, 3), handed(4, 8, count=4, gaps=1, gap_count=1)]),
     "a repeat": (False, [handed(1, 3), handed(3, 8)]),
     "a reorder": (False, [handed(1, 3), handed(7, 9), handed(4, 6)]),
     "a hole": (False, [handed(1, 8, count=7)]),

@@ -111,14 +111,14 @@ def sum_up(verdict: DataFrame) -> Outcome:
         *(
             "coalesce(sum(messages), 0L) as messages",
             "coalesce(sum(ranges), 0L) as ranges",
-            "coalesce(sum(told), 0L) as told",
+            "coalesce(sum(reported), 0L) as reported",
             "coalesce(sum(excused), 0L) as excused",
         ),
         *("coalesce(sum(faults), 0L) as faults", "count_if(verdict = 'broken') as broken", "count(*) as rows"),
         "count_if(verdict = 'unproven') as unproven",
         *(
             f"coalesce(sum(if(verdict = 'unproven', 0L, {name})), 0L) as sure_{name}"
-            for name in ("messages", "ranges", "told", "excused")
+            for name in ("messages", "ranges", "reported", "excused")
         ),
     ).first()
     return say_verdict(sums)
@@ -138,12 +138,12 @@ def say_verdict(sums: Row | None) -> Outcome:
         )
     if sums.unproven:
         rest = f"; of the others {say_in_order(sums.sure_messages, sums.sure_ranges)}"
-        rest += tell_declared(sums.sure_told, sums.sure_excused)
+        rest += describe_declared(sums.sure_reported, sums.sure_excused)
         return Outcome(
             f"UNPROVEN: {sums.unproven:,} of {counted(sums.rows, 'hour')} of selectors may concern messages "
             f"that were erased or never landed; they show no fault{rest if sums.sure_ranges else ''}"
         )
-    rest = tell_declared(sums.told, sums.excused)
+    rest = describe_declared(sums.reported, sums.excused)
     return Outcome(f"PROVEN: {say_in_order(sums.messages, sums.ranges)}{rest}")
 
 
@@ -153,11 +153,11 @@ def say_in_order(messages: int, ranges: int) -> str:
     return f"{counted(messages, 'message')} in {counted(ranges, 'range')} {verb} delivered in order and once, without a loss"
 
 
-def tell_declared(told: int, excused: int) -> str:
+def describe_declared(reported: int, excused: int) -> str:
     """The end of the sentence: messages that were missing without being a fault, because a gap reported them or the journal explains
     them.
     """
-    said = f"; {counted(told, 'missing message')} reported to clients" if told else ""
+    said = f"; {counted(reported, 'missing message')} reported to clients" if reported else ""
     return said + (f"; {counted(excused, 'message')} {_EXCUSED}" if excused else "")
 
 

@@ -48,7 +48,7 @@ def build_document(folder: Path, now: datetime, hours: float = 24.0) -> Document
         "width_s": width_s,
         "audit": audit,
         "audited": None if audit["ranges"] else _last_audited(folder, begin),
-        "told": _reported(windows, audit),
+        "reported": _reported(windows, audit),
         "published": _without_holes(tables.count_over_time("bronze.messages", step_s), step_s),
         "delivered": _sum_over_time(windows, "messages"),
         "latency": _latency(windows),
@@ -79,7 +79,7 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
         "reorders",
         "regressions",
         "others",
-        "told",
+        "reported",
         "excused",
         "faults",
     )
@@ -88,25 +88,26 @@ def _audit(verdict: list[Row], faults: list[Row]) -> Row:
     early = [row for row in faults if _is_early(row)]
     sums["not_landed"] = sum(row["messages"] for row in early if row["cause"] == "not landed yet")
     sums["unwritten"] = sum(row["messages"] for row in early) - sums["not_landed"]
-    sums["told_gaps"] = sum(row["cause"] == "told" for row in faults)
+    sums["reported_gaps"] = sum(row["cause"] == "reported" for row in faults)
     sums["hours"] = len({row["hour"] for row in verdict})
     by_selector: dict[str, Row] = {}
     for row in verdict:
         one = by_selector.setdefault(
-            row["selector"], {"selector": row["selector"], **dict.fromkeys(("messages", "told", "faults", "ranges"), 0)}
+            row["selector"],
+            {"selector": row["selector"], **dict.fromkeys(("messages", "reported", "faults", "ranges"), 0)},
         )
-        for name in ("messages", "told", "faults", "ranges"):
+        for name in ("messages", "reported", "faults", "ranges"):
             one[name] += row[name]
     sums["selectors"] = len(by_selector)
     sums["unproven"] = sum(row["verdict"] == "unproven" for row in verdict)
     states = {
         "broken": sums["faults"],
         "unproven": sums["unproven"],
-        "told": sums["told"] + sums["excused"],
+        "reported": sums["reported"] + sums["excused"],
         "proven": True,
     }
     sums["state"] = "none" if not sums["ranges"] else next(state for state, is_it in states.items() if is_it)
-    worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["told"], -row["messages"]))
+    worst = sorted(by_selector.values(), key=lambda row: (-row["faults"], -row["reported"], -row["messages"]))
     return {**sums, "by_selector": worst[:SHOWN]}
 
 
@@ -115,7 +116,7 @@ def _reported(windows: list[Row], audit: Row) -> Row:
     know; if deliveries are not summed up, the audit's counts.
     """
     gaps, messages = (sum(row[name] for row in windows) for name in ("gaps", "missed"))
-    return {"gaps": max(gaps, audit["told_gaps"]), "messages": max(messages, audit["told"])}
+    return {"gaps": max(gaps, audit["reported_gaps"]), "messages": max(messages, audit["reported"])}
 
 
 def _is_early(fault: Row) -> bool:
@@ -168,7 +169,7 @@ def _faults_over_time(windows: list[Row], faults: list[Row], width_s: int) -> li
     )
     for row in faults:
         at = _unix(row["time"]) // width_s * width_s
-        if row["cause"] == "told" or not row["declared"]:
+        if row["cause"] == "reported" or not row["declared"]:
             (found if row["declared"] else wrong)[at] += row["messages"]
     times = sorted(at for at in {*reported, *found, *wrong} if reported.get(at) or found[at] or wrong[at])
     return [(at, max(reported.get(at, 0), found[at]), wrong[at]) for at in times]

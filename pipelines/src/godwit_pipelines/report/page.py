@@ -15,7 +15,7 @@ from ..words import counted
 from .charts import Chart, Series
 
 STYLE = Path(__file__).with_name("page.css")
-NAMES = {"proven": "PROVEN", "told": "PROVEN", "unproven": "UNPROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
+NAMES = {"proven": "PROVEN", "reported": "PROVEN", "unproven": "UNPROVEN", "broken": "BROKEN", "none": "NOTHING YET"}
 FAULT_SENTENCES = {
     "gap": "missing between two ranges, not reported to the client",
     "hole": "missing inside a range, not reported to the client",
@@ -103,14 +103,15 @@ def _verdict(document: dict[str, Any], name: str) -> str:
     nodes = ", ".join(document["nodes"][:4]) + (
         f" and {len(document['nodes']) - 4} more" if len(document["nodes"]) > 4 else ""
     )
+    sentence = _sentence(audit, document["reported"], document["audited"])
     return (
         f"<h1>What was delivered: {escape(nodes) or 'no node'}, {_span(document)}</h1>"
-        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(_sentence(audit, document["told"], document["audited"]))}</p></section>'
+        f'<section class="verdict {kind}"><b>{name}</b><p>{escape(sentence)}</p></section>'
     )
 
 
 def _tiles(document: dict[str, Any]) -> str:
-    audit, reported, sessions = document["audit"], document["told"], document["sessions"]
+    audit, reported, sessions = document["audit"], document["reported"], document["sessions"]
     peak = max((level for _, level in document["connected"]), default=0)
     p99 = max((point[3] for point in document["latency"]), default=None)
     tiles = [

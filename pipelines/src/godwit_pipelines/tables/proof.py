@@ -83,7 +83,7 @@ FAULTS = Table(
         column(
             "cause",
             TEXT,
-            "Why it is declared: told (reported to the client) or the journal's reason; empty if it is not.",
+            "Why it is declared: reported (to the client by a gap) or the journal's reason; empty if it is not.",
         ),
     ),
     key=("node", "run", "connection", "selector", "chain", "island", "journal_offset", "kind", "declared"),
@@ -111,7 +111,7 @@ VERDICT = Table(
         column("reorders", LONG, "Messages delivered after later ones."),
         column("regressions", LONG, "Returns to an earlier epoch."),
         column("others", LONG, "Gaps with a wrong count, and positions beyond everything published."),
-        column("told", LONG, "Messages missing and reported."),
+        column("reported", LONG, "Messages missing and reported."),
         column(
             "excused",
             LONG,
@@ -123,7 +123,7 @@ VERDICT = Table(
         column(
             "verdict",
             TEXT,
-            "proven (all of it, in order, once), told (missing messages were reported, or the journal excuses them), unproven "
+            "proven (all of it, in order, once), reported (missing messages were reported, or the journal excuses them), unproven "
             "(erased or never landed messages may be concerned, and there is no other fault) or broken.",
         ),
     ),

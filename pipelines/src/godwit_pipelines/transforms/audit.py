@@ -100,7 +100,7 @@ def audited(
 
 def count_undeclared(faults: DataFrame) -> int:
     """The faults that no client received a report of. All are counted: to look for one takes one core after the other. Rows that are
-    not there may look like any kind: where a told gap is spent on what is missing ahead of a row, what is
+    not there may look like any kind: where a reported gap is spent on what is missing ahead of a row, what is
     missing inside is left for a hole.
     """
     return int(collect(faults.selectExpr("count_if(not declared) as undeclared"))[0]["undeclared"])
@@ -269,7 +269,7 @@ def sum_hours(judged: DataFrame) -> DataFrame:
 
 def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     """An hour of a selector in one row. `verdict`: proven (all that was published was handed over, in order, once),
-    told (what was missing was said to be, or the journal says that it lost rows), unproven (it may be about what was erased or never
+    reported (clients received gaps for all missing messages, or the journal lost rows), unproven (it may be about what was erased or never
     landed), or broken. What was handed over and is not known to have been published yet is none of it missing.
     """
     place = ["hour", "node", "tenant", "selector", "is_pattern"]
@@ -280,7 +280,7 @@ def reach_verdict(handed: DataFrame, faults: DataFrame) -> DataFrame:
     hour = F.date_trunc("hour", "time").alias("hour")
     wrong = faults.select("*", hour).groupBy(*place).agg(*(F.expr(f"{sql} as {name}") for name, sql in _SUMS.items()))
     filled = sums.join(wrong, place, "left").fillna(0, [*_SUMS])
-    verdict = """case when faults > 0 then 'broken' when erased > 0 then 'unproven' when told + excused > 0 then 'told'
+    verdict = """case when faults > 0 then 'broken' when erased > 0 then 'unproven' when reported + excused > 0 then 'reported'
         else 'proven' end as verdict"""
     return filled.selectExpr("*", verdict)
 
@@ -292,7 +292,7 @@ _SUMS = {
     },
     "regressions": "count_if(kind = 'epoch_regress')",
     "others": "count_if(kind in ('miscount', 'unpublished') and not declared)",
-    "told": "sum(if(cause = 'told', messages, 0L))",
-    "excused": "sum(if(declared and kind != 'unpublished' and cause != 'told', messages, 0L))",
+    "reported": "sum(if(cause = 'reported', messages, 0L))",
+    "excused": "sum(if(declared and kind != 'unpublished' and cause != 'reported', messages, 0L))",
     "faults": "count_if(not declared)",
 }

@@ -2,10 +2,10 @@
 
 A range that begins beyond what its chain had reached leaves a *gap*; one that begins before it brings a *repeat*,
 or, where it fills a gap, is a *reorder* (and the gap is none). Accounts that do not add up inside a range are a
-*hole*, a *repeat* or a *miscount* (more told missing than was; of a pattern's range that may be, for a gap may reach
+*hole*, a *repeat* or a *miscount* (more reported missing than were; of a pattern's range that may be, for a gap may reach
 before it, to where a client stood in one subject; and of places that nothing is known of, as where a row was damaged).
-A term that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that
-the client was told of, or that the journal itself excuses; `cause` says by what. More than was published is none as long as so many may
+A term that comes back is an *epoch_regress*; a place beyond all that was published is *unpublished*. `declared` is a fault that was
+reported to the client, or that the journal itself excuses; `cause` says by what. More than was published is none as long as so many may
 have been erased.
 """
 
@@ -27,14 +27,14 @@ _PLENTY = 1 << 62
 
 
 def find_faults(judged: DataFrame) -> DataFrame:
-    """Every fault, told or not; at most one row of a kind, and declaration, for each range."""
+    """Every fault, reported or not; at most one row of a kind, and declaration, for each range."""
     odd = judged.filter(_ODD)
     rows = odd.join(settle_back(odd), [*_ROW], "left").fillna(0, [*_SETTLED])
     return name_faults(rows).withColumn("declared", F.col("cause") != "").select(*FAULT)
 
 
-_TOLD = {
-    "told": f"""case when gaps = 0 then 0L when across > 0 then {_PLENTY}L else coalesce(gap_count, {_PLENTY}L) end""",
+_REPORTED = {
+    "reported": f"""case when gaps = 0 then 0L when across > 0 then {_PLENTY}L else coalesce(gap_count, {_PLENTY}L) end""",
     "ahead": "before - filled + across",
     "lacking": "greatest(0L, inside)",
     "lost": "if(lost_rows, 'the journal lost rows', '')",
@@ -45,17 +45,17 @@ _TOLD = {
         when landed_to is null or time > landed_to then 'not landed yet' else '' end""",
 }
 """`unseen`: places of a subject that no message is known of, ahead of the range and in it. Kafka skips some; of others a row was
-damaged, so that it went to quarantine and its reader was told of a gap: whichever it was, that was no miscount."""
+damaged, so that it went to quarantine and its reader received a gap: in both cases that was not a miscount."""
 _SPLIT = {
-    "told_ahead": "least(told, ahead)",
-    "told_inside": "least(told - least(told, before + across), lacking)",
-    "told_unseen": "least(unseen, greatest(0L, told - before - lacking))",
+    "reported_ahead": "least(reported, ahead)",
+    "reported_inside": "least(reported - least(reported, before + across), lacking)",
+    "reported_unseen": "least(unseen, greatest(0L, reported - before - lacking))",
     "excess": "if(gaps > 0 and gap_count is not null and across = 0 and not is_pattern, gap_count - before - lacking - unseen, 0L)",
 }
 _NAMES = (
-    ("gap", "told_ahead + told_inside + told_unseen", "'told'"),
-    ("gap", "ahead - told_ahead", "lost"),
-    ("hole", "lacking - told_inside", "lost"),
+    ("gap", "reported_ahead + reported_inside + reported_unseen", "'reported'"),
+    ("gap", "ahead - reported_ahead", "lost"),
+    ("hole", "lacking - reported_inside", "lost"),
     ("repeat", "if(lost_rows, repeated, 0L)", "lost"),
     ("repeat", "if(lost_rows, 0L, repeated) + greatest(0L, -inside - gone_inside)", "''"),
     ("reorder", "reordered", "lost"),
@@ -68,7 +68,7 @@ _NAMES = (
 
 def name_faults(rows: DataFrame) -> DataFrame:
     """A row for each fault of an odd range."""
-    split = rows.selectExpr("*", *(f"{sql} as {name}" for name, sql in _TOLD.items())).selectExpr(
+    split = rows.selectExpr("*", *(f"{sql} as {name}" for name, sql in _REPORTED.items())).selectExpr(
         "*", *(f"{sql} as {name}" for name, sql in _SPLIT.items())
     )
     every = ", ".join(
