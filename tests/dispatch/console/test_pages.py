@@ -15,6 +15,7 @@ from playwright.async_api import Page, expect
 from tests.browser.axe import find_faults
 from tests.console.conftest import browser, chromium, page
 from tests.dispatch.conftest import Running, running
+from tests.dispatch.email.test_providers import Relay, listening, make_body
 from tests.dispatch.inbox.test_lists import send
 
 __all__ = ["browser", "chromium", "page"]  # the browser is the console tests' own
@@ -135,6 +136,37 @@ async def test_providers_show_their_state_and_never_their_secrets(page: Page, ru
         await page.get_by_label("Key", exact=True).fill(other)
         await page.keyboard.press("Enter")
         await expect(page.locator("p.outcome")).to_contain_text("operator")
+
+
+async def test_a_provider_is_stored_changed_and_tested_with_the_form(page: Page, runtime_folder: Path) -> None:
+    async with asyncio.timeout(DEADLINE_S), listening(Relay()) as relay, running(runtime_folder) as both:
+        await open_console(page, both, "providers")
+        host = make_body(relay)["relay"]
+        for label, value in (("Name", "east"), ("Relay", host), ("From", "news@shop.example"), ("Weight", "3")):
+            await page.get_by_label(label, exact=True).fill(value)
+        await page.get_by_role("combobox", name="Security").select_option("none")
+        await page.get_by_role("button", name="Store").click()
+        await expect(page.get_by_text("Stored.")).to_be_visible()
+        await both.api("PUT", "/v1/providers/east", make_body(relay, user="me", password=SECRET, weight=3, sends_max=7))
+        table = page.get_by_role("table", name="Each provider of e-mail")
+        await expect(table).to_contain_text("with a password", timeout=60_000)
+        await page.get_by_role("button", name="Edit east").click()
+        await expect(page.get_by_label("User", exact=True)).to_have_value("me")
+        assert await page.get_by_label("Password").input_value() == "" and SECRET not in await page.content()
+        await page.get_by_label("Priority", exact=True).fill("4")
+        await page.get_by_role("button", name="Store").press("Enter")
+        while (stored := (await both.api("GET", "/v1/providers/east"))[1])["priority"] != 4:
+            pass
+        assert (stored["sends_max"], stored["weight"], stored["has_password"]) == (7, 3, True), (
+            "what the form lacks stays"
+        )
+        await both.api("PUT", "/v1/providers/east", make_body(relay))
+        await page.get_by_role("button", name="Test east").click()
+        await page.get_by_label("To", exact=True).fill("ann@mail.example")
+        await page.get_by_role("dialog").get_by_role("button", name="Send").click()
+        await expect(page.get_by_text("Accepted as")).to_be_visible()
+        while not relay.taken:
+            await both.api("GET", "/v1/providers")
 
 
 async def test_a_wrong_key_and_a_refusal_are_said(page: Page, runtime_folder: Path) -> None:
