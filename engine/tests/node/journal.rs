@@ -13,6 +13,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const SUBJECT: &str = "/power";
+/// EMFILE.
+const TOO_MANY_FILES: i32 = 24;
 /// Lives on a disk that loses what was not synced, and how many there are where GODWIT_SEEDS asks for more than usual.
 const LIVES: u64 = 12;
 const LIVES_MANY: u64 = 200;
@@ -206,6 +208,33 @@ pub(crate) fn a_failing_disk_refuses_who_needs_it_and_holds_nobody_else(driver: 
         let next = Node::start_on(driver, 2, &after);
         assert_eq!(numbers(&read_all(&next, 2)), (1..=last).collect::<Vec<_>>(), "{kind}");
     }
+}
+
+pub(crate) fn what_cannot_be_sealed_is_reported_until_it_is(driver: &str) {
+    let disk = SimulatedDisk::default();
+    let node = Node::start_on(driver, 1, &disk);
+    let mut client = node.client();
+    let mut reported = Vec::new();
+    let mut until = |what: &str, is_failing: bool| {
+        node.until(what, |engine| {
+            let reports = engine.reports().into_iter();
+            reported.extend(
+                reports.filter_map(|report| if let Report::Sealing { reason } = report { Some(reason) } else { None }),
+            );
+            reported.last().is_some_and(|reason| reason.is_some() == is_failing)
+        });
+        reported.clone()
+    };
+    disk.set_faults(Faults { open_errno: Some(TOO_MANY_FILES), ..Faults::default() });
+    let content = "x".repeat(20_000);
+    for _ in 0..4 {
+        let answer = ask(&mut client, &format!(r#"{{"id":1,"publish":"{SUBJECT}","content":"{content}"}}"#));
+        assert_eq!(answer["ok"], "published", "{answer}");
+    }
+    let raised = until("it is reported", true);
+    assert!(matches!(&raised[..], [Some(reason)] if reason.contains("cannot be sealed")), "{raised:?}");
+    disk.set_faults(Faults::default());
+    assert_eq!(until("it is sealed", false)[1..], [None]);
 }
 
 pub(crate) fn a_flipped_bit_is_reported_and_its_message_told_as_missing(driver: &str) {

@@ -35,6 +35,7 @@ on_both_drivers! {
     faults::a_flood_of_publishes_is_answered_in_order_by_two_shards,
     journal::nothing_acknowledged_from_the_disk_is_lost_when_the_power_goes,
     journal::a_failing_disk_refuses_who_needs_it_and_holds_nobody_else,
+    journal::what_cannot_be_sealed_is_reported_until_it_is,
     journal::a_flipped_bit_is_reported_and_its_message_told_as_missing,
     snapshots::a_snapshot_outlives_its_rows_and_a_kill,
     snapshots::rows_stay_on_a_full_disk_as_long_as_their_snapshots_have_no_room,
