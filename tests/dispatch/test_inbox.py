@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from godwit.client import Client
+from godwit.dispatch.pure.subjects import inbox_subject
 from tests.dispatch.conftest import Running, running
 
 DEADLINE_S = 60
@@ -48,6 +49,19 @@ async def test_a_notification_reaches_a_connected_client_and_is_counted(dispatch
         assert [(row["receiver"], row["channel"], row["state"]) for row in answer["deliveries"]] == [
             ("user:42", "inbox", "delivered")
         ]
+
+
+async def test_a_long_name_of_another_script_has_an_inbox_on_the_node(dispatch: Running) -> None:
+    """Its path is longer than an identity may be: each character becomes nine."""
+    name = 90 * "收"
+    async with asyncio.timeout(DEADLINE_S):
+        assert (await dispatch.api("PUT", f"/v1/receivers/{name}", {}))[0] == 201
+        async with Client(dispatch.node_url, token=await dispatch.make_token(name)) as client:
+            items = client.subscribe(inbox_subject("default", name))
+            await items.joined()
+            note = {"to": {"receiver": name}, "content": {"title": "hi"}}
+            assert (await dispatch.api("PUT", "/v1/notifications/n1", note))[0] == 202
+            assert (await anext(aiter(items))).json()["id"] == "n1"
 
 
 async def test_items_wait_for_a_receiver_that_is_away_and_survive_a_restart(tmp_path: Path, runtime: Path) -> None:

@@ -39,6 +39,8 @@ SERVICE = "/service"
 SERVICE_S = 3_600
 KNOWN_MAX = 10_000
 """Tokens that are remembered: verifying a signature takes longer than most requests of a receiver."""
+IDENTITY_BYTES_MAX = 240
+"""The node's limit of 256, without the prefix that it puts before an identity of dispatch."""
 UNSUBSCRIBE = b"unsubscribe:"
 """A prefix of the signed bytes, so that no other signature of this key is valid as such a token."""
 
@@ -85,7 +87,7 @@ class SigningKey:
         """A token for one inbox, and its end (Unix ms)."""
         subject = inbox_subject(tenant, receiver)
         end_s = int(self._now_s() + valid_ms / 1000)
-        owner = {"sub": subject.removeprefix("/$inbox/"), "godwit_tenant": tenant, "godwit_receiver": receiver}
+        owner = {"sub": _identify(subject), "godwit_tenant": tenant, "godwit_receiver": receiver}
         return self._sign(owner, {"subscribe": [subject, f"{subject}/**"]}, end_s), end_s * 1000
 
     def sign_live(self, tenant: str, valid_ms: int) -> tuple[str, int]:
@@ -175,6 +177,12 @@ def _read_or_make(file: Path) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigInvalid("node.data_directory", str(file), "does not hold an Ed25519 key")
     return key
+
+
+def _identify(subject: str) -> str:
+    """Whose inbox a subject is, for the node: its path, or a digest of it where the node takes no identity so long."""
+    path = subject.removeprefix("/$inbox/")
+    return path if len(path) <= IDENTITY_BYTES_MAX else f"sha256:{hashlib.sha256(path.encode()).hexdigest()}"
 
 
 def write_private(file: Path, content: bytes) -> None:
