@@ -36,7 +36,12 @@ export class PositionStorage {
     this.#storage = storage;
     this.#tab = tab;
     const now = Date.now();
-    for (const key of this.#keys()) if (now - (this.#entry(key)?.used ?? 0) >= UNUSED_MS) this.#remove(key);
+    const own = this.#key("");
+    for (const key of this.#keys()) {
+      const entry = this.#entry(key);
+      if (entry === null && key.startsWith(own)) continue; // `get` says that it is no position
+      if (now - (entry?.used ?? 0) >= UNUSED_MS) this.#remove(key);
+    }
   }
 
   /**

@@ -99,3 +99,10 @@ for (const [how, storage] of Object.entries(BLOCKED)) {
     assert.deepEqual(reported, ["StorageUnavailable"]);
   });
 }
+
+test("an entry of this tab that is no position is refused, and does not begin anew in silence", () => {
+  const storage = new FakeStorage();
+  storage.setItem("godwit:n:tab:/a", "{broken");
+  assert.throws(() => open(storage, "tab").get("/a"), PositionInvalid);
+  assert.equal(open(storage, "oth").get("/a"), undefined);
+});
