@@ -204,6 +204,8 @@ def test_reference_page_names_every_key_and_variable() -> None:
 def test_a_file_that_cannot_be_read_or_is_no_toml_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):
         load_config(tmp_path / "missing.toml")
+    with pytest.raises(ConfigInvalid, match="is longer than"):
+        load_config(Path("/dev/zero"))
     broken = tmp_path / "broken.toml"
     broken.write_text("[node\n")
     with pytest.raises(ConfigInvalid, check=lambda error: error.key == "--config"):

@@ -25,6 +25,8 @@ from .tree import OPTIONS, SECTIONS, Config, IssuerConfig, PatternConfig, list_i
 CONFIG_VARIABLE = "GODWIT_CONFIG"
 """The variable that names the configuration file if there is no --config flag."""
 
+FILE_BYTES_MAX = 16 * 1_048_576
+
 SERVER_VARIABLE, TOKEN_VARIABLE, DISPATCH_KEY_VARIABLE = "GODWIT_SERVER", "GODWIT_TOKEN", "GODWIT_DISPATCH_KEY"
 """Variables of the client commands; they do not configure a node."""
 
@@ -65,7 +67,11 @@ def load_config(
 def read_file(path: Path, option: str = "--config", *, may_be_empty: bool = True) -> tuple[dict[str, Any], KeyLines]:
     """Read a TOML file, with the line of each key. Raises ConfigInvalid, which names the option, if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
+        with path.open("rb") as opened:
+            content = opened.read(FILE_BYTES_MAX + 1)  # a device has no end
+        if len(content) > FILE_BYTES_MAX:
+            raise ConfigInvalid(option, str(path), f"is longer than {FILE_BYTES_MAX} bytes")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")  # some editors begin a file with a byte order mark
         if not text.strip() and not may_be_empty:
             hint = "if it should set nothing, write a comment into it"
             raise ConfigInvalid(option, str(path), "is empty", hint=hint)
