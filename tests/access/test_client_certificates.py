@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -213,3 +214,31 @@ async def test_mqtt_over_tls_shows_each_host_its_certificate(authority: Authorit
         assert first == 0x30 and (await device.reader.readexactly(length)).endswith(b"hello")
         for one in (device, other):
             one.writer.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("certificates", ["none", "optional", "required"])
+async def test_a_certificate_is_verified_at_each_connection(
+    authority: Authority, certificates: str, version: ssl.TLSVersion
+) -> None:
+    """A session that is resumed would hold the certificate as it was verified once: it may have expired since."""
+    made = context(authority, "dev1")
+    made.maximum_version = version
+    given = settings(authority, certificates=certificates)
+    if certificates == "none":
+        given["tls"] = {name: given["tls"][name] for name in ("certificate_files", "key_files")}
+        given["access"] = {"mode": "none"}
+
+    def ask(address: tuple[str, int], session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool | None]:
+        plain = socket.create_connection(address)
+        with made.wrap_socket(plain, server_hostname="localhost", session=session) as secured:
+            secured.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert secured.recv(16).startswith(b"HTTP/1.1 ")  # what comes before it, a ticket, was read
+            return secured.session, secured.session_reused
+
+    async with testing.node(given) as node, asyncio.timeout(DEADLINE_S):
+        assert node.client_tls is not None
+        address = ("localhost", node.client_tls.port)
+        session, _ = await asyncio.to_thread(ask, address, None)
+        _, is_reused = await asyncio.to_thread(ask, address, session)
+        assert is_reused is (certificates == "none")

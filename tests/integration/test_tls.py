@@ -259,7 +259,7 @@ async def test_the_admin_port_speaks_tls_too(authority: Authority) -> None:
 @pytest.mark.parametrize(
     ("tls", "why"),
     [
-        ({"key_files": []}, "as many"),
+        ({"key_files": []}, "one file for each"),
         ({"certificate_files": [], "key_files": []}, "needs tls.certificate_files"),
         ({"certificate_files": ["/nothing.pem"]}, "nothing.pem"),
         ({"client_certificates": "required"}, "client_authorities_file"),

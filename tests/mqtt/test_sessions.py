@@ -228,3 +228,25 @@ def test_a_walk_of_retained_messages_at_qos_2_goes_on_where_the_session_left_it(
     while len(got) < 151 or held:
         hear_retained(peer, held, got, exchanges=1)
     assert got == [*topics, f"{root}/live"]
+
+
+def test_mqtt_3_3_2_12_a_repeat_sets_its_alias_too(opened: Open) -> None:
+    """Aliases begin anew with each connection, and a QoS 2 publish that is sent again may bring one."""
+    reader = opened()
+    reader.granted(("repeat/#", 0))
+    first, _ = come(opened, "repeats", V5)
+    first.send(publish("repeat/b", b"first", 2, 7))
+    assert first.receive()[0] == 0x50
+    first.socket.close()
+    again, present = come(opened, "repeats", V5)
+    assert present
+    alias = b"\x23\x00\x01"
+    again.send(publish("repeat/c", b"other", properties=alias))
+    again.send(
+        publish("repeat/b", b"first", 2, 7, dup=True, properties=alias), publish("", b"second", properties=alias)
+    )
+    assert again.receive()[0] == 0x50
+    assert [reader.message().topic for _ in range(3)] == ["repeat/b", "repeat/c", "repeat/b"]
+    again.send(ack(6, 7))
+    assert again.receive()[0] == 0x70
+    leave(again)

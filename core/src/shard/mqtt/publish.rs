@@ -25,12 +25,13 @@ const PATIENCE: usize = 8;
 
 impl Shard {
     pub(super) fn take_publish(&mut self, socket: u32, publish: &Publish<'_>) -> Result<Step, Fault> {
+        // Of a repeat, too: an alias that comes with it is for the packets that follow on this connection [MQTT-3.3.2-12].
+        let subject = self.subject_of_publish(socket, publish)?;
         if self.is_known(socket, publish)? {
             self.commit();
             self.answer_known(socket, publish.packet_id);
             return Ok(Step::Done);
         }
-        let subject = self.subject_of_publish(socket, publish)?;
         let refused = match self.check_publish(socket, &subject, publish)? {
             Ok(Step::Done) => None,
             Ok(step) => return Ok(step),
