@@ -79,7 +79,7 @@ async def test_one_delivery_is_shown_by_its_id_and_sent_again(tmp_path: Path, ru
         assert (await both.api("POST", f"/v1/deliveries/{ids[0]}/retry", key=made["key"]))[0] == 403
         await both.api("PUT", "/v1/tenants/bank")
         _, made = await both.api("POST", "/v1/keys", {"scopes": ["admin"], "tenant": "bank"})
-        for name, key in ((ids[0], made["key"]), ("dlv_1_2_999", None), ("nonsense", None), ("dlv_1_2_3_4", None)):
+        for name, key in ((ids[0], made["key"]), ("dlv_1_2_999_1", None), ("nonsense", None), (f"{ids[0]}9", None)):
             assert (await both.api("GET", f"/v1/deliveries/{name}", key=key))[1]["code"] == 4336
 
 

@@ -82,6 +82,26 @@ async def test_a_webhook_is_a_signed_event_and_is_counted(tmp_path: Path, runtim
         assert answer["counts"] == {"inbox": {"sent": 1}, "webhook": {"sent": 1}} and answer["state"] == "settled"
 
 
+async def test_a_database_that_begins_anew_repeats_no_id(tmp_path: Path, runtime: Path) -> None:
+    """Receivers drop what comes twice by its id, and numbers begin at 1 again: with a new database, or a copy put back."""
+    taken: asyncio.Queue[str] = asyncio.Queue()
+
+    async def take(request: web.Request) -> web.Response:
+        taken.put_nowait(request.headers["webhook-id"])
+        return web.Response(status=204)
+
+    async with endpoint(take) as url, asyncio.timeout(DEADLINE_S):
+        seen = []
+        for folder in ("first", "second"):
+            async with running(tmp_path / folder, LOOPBACK) as both:
+                await put_webhook(both, url)
+                await both.api("PUT", "/v1/notifications/n1", HI)
+                seen.append(await taken.get())
+                row = await wait_for_state(both, "n1", "sent")
+                assert row["id"] == seen[-1]
+        assert len(set(seen)) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "state", "reason"),
     [

@@ -117,7 +117,7 @@ async def test_an_e_mail_is_signed_and_no_content_becomes_a_header(tmp_path: Pat
     message = email.message_from_bytes(raw, policy=email.policy.default)
     assert message["Subject"] == "Grüße  Bcc: x@example.com" and message["Bcc"] is None
     assert message["To"] == "ann@mail.example" and message["From"] == "news@shop.example"
-    assert re.fullmatch(r"<dlv_\d+_\d+_\d+@shop\.example>", message["Message-ID"])
+    assert re.fullmatch(r"<dlv_\d+_\d+_\d+_\d+@shop\.example>", message["Message-ID"])
     plain, html = (message.get_body((kind,)).get_content() for kind in ("plain", "html"))  # type: ignore[union-attr]  # both are there
     assert plain.strip() == "<b>1 & 2</b>" and "&lt;b&gt;1 &amp; 2&lt;/b&gt;" in html
 

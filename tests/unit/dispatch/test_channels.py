@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from godwit.dispatch.channels.letter import Letter
 from godwit.dispatch.channels.outcomes import make_outcome
 from godwit.dispatch.channels.webhook.classes import classify, read_retry_after
 from godwit.dispatch.channels.webhook.custom import PRESETS, make_preset
@@ -81,7 +82,7 @@ def test_the_signature_is_that_of_the_specification() -> None:
 
 
 def test_the_id_is_the_deliverys_and_the_lane_its_tenants_and_hosts() -> None:
-    assert webhook_id(SHIPMENT) == "dlv_7_8_9"
+    assert webhook_id(SHIPMENT, Letter("n", 1_700_000_000_000, b"{}")) == "dlv_7_8_9_1700000000000"
     assert host_of(SHIPMENT) == ("t", "example.com")
 
 

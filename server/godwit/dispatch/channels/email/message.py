@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...model import Shipment
+from ...pure.delivery_ids import DeliveryId
 from ...pure.verp import COMPLAINT
 from ..letter import Letter
 
@@ -73,7 +74,7 @@ def make_message(shipment: Shipment, letter: Letter, sender: str, link: str = ""
     """The whole message with CRLF; raises ValueError if the content is not valid in a message."""
     draft = make_draft(letter, sender)
     to = Address(addr_spec=shipment.target.copy_of or shipment.target.value)
-    lines = [f"To: {to}", f"Message-ID: {make_message_id(shipment, sender, token)}"]
+    lines = [f"To: {to}", f"Message-ID: {make_message_id(shipment, letter, sender, token)}"]
     if link:  # always on one line: the library would encode a long word, which RFC 8058 does not allow
         lines += [f"List-Unsubscribe: <{link}>", "List-Unsubscribe-Post: List-Unsubscribe=One-Click"]
     return b"".join(f"{line}\r\n".encode("ascii") for line in lines) + draft.head + b"\r\n\r\n" + draft.body
@@ -120,10 +121,11 @@ def make_header(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def make_message_id(shipment: Shipment, sender: str, token: str = "") -> str:
+def make_message_id(shipment: Shipment, letter: Letter, sender: str, token: str = "") -> str:
     """The delivery's Message-ID; its token authorizes complaints about the message."""
     key = shipment.key
-    name = f"{COMPLAINT}{token}" if token else f"dlv_{key.nid}_{key.rid}_{key.aid}"
+    own = DeliveryId(key.nid, key.rid, key.aid, letter.accepted_ms)
+    name = f"{COMPLAINT}{token}" if token else str(own)
     return f"<{name}@{sender.rpartition('@')[2]}>"
 
 

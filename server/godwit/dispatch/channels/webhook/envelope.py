@@ -16,22 +16,23 @@ from typing import Any
 import msgspec
 
 from ...model import Shipment
+from ...pure.delivery_ids import DeliveryId
 from ..letter import Letter
 
 TYPE = "godwit.notification"
 
 
-def webhook_id(shipment: Shipment) -> str:
+def webhook_id(shipment: Shipment, letter: Letter) -> str:
     """The delivery's id, the same in every attempt."""
     key = shipment.key
-    return f"dlv_{key.nid}_{key.rid}_{key.aid}"
+    return str(DeliveryId(key.nid, key.rid, key.aid, letter.accepted_ms))
 
 
 def make_body(shipment: Shipment, letter: Letter) -> bytes:
     """A CloudEvent in structured mode."""
     event: dict[str, Any] = {
         "specversion": "1.0",
-        "id": webhook_id(shipment),
+        "id": webhook_id(shipment, letter),
         "source": f"/godwit/{shipment.tenant}",
         "type": TYPE,
         "subject": shipment.target.receiver,
@@ -48,9 +49,9 @@ SignBytes = Callable[[bytes], bytes]
 """An Ed25519 signature with the key of this dispatch."""
 
 
-def make_headers(shipment: Shipment, body: bytes, now_s: int, sign_bytes: SignBytes) -> dict[str, str]:
+def make_headers(shipment: Shipment, letter: Letter, body: bytes, now_s: int, sign_bytes: SignBytes) -> dict[str, str]:
     """Content type, id, time and signatures of the attempt."""
-    name = webhook_id(shipment)
+    name = webhook_id(shipment, letter)
     return {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
         **sign_all((shipment.target.secret,), name, now_s, body, sign_bytes),

@@ -60,7 +60,7 @@ class WebhookSender:
         if shipment.target.format:
             return await self._send_custom(shipment, letter)
         body = make_body(shipment, letter)
-        headers = make_headers(shipment, body, self._now_ms() // 1_000, self._sign_bytes)
+        headers = make_headers(shipment, letter, body, self._now_ms() // 1_000, self._sign_bytes)
         return self._tell(shipment, *await self._post(shipment, body, headers))
 
     async def _send_custom(self, shipment: Shipment, letter: Letter) -> Outcome:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from typing import NamedTuple
 
 from ....model import DeliveryKey, State
+from ....pure.delivery_ids import DeliveryId, parse_delivery_id
 from ..changes import Changes
 from ..deciding import ADDRESS_NAME, RECEIVER_NAME
 from .personal import ask_again
@@ -15,9 +15,9 @@ LOOKED_AT_MAX = 20_000
 """How many deliveries one page examines; a filter may select few of them."""
 AGAIN = (State.DEFERRED, State.FAILED, State.UNKNOWN)
 """States from which a delivery can be sent again."""
-_ID = re.compile(r"dlv_(\d{1,18})_(\d{1,18})_(-?\d{1,18})")
 _COLUMNS = (
-    f"nid, delivery.rid, delivery.aid, {RECEIVER_NAME}, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, "
+    "delivery.nid, delivery.rid, delivery.aid, (SELECT accepted_ms FROM notification AS own WHERE own.nid = delivery.nid), "
+    f"{RECEIVER_NAME}, delivery.channel, {ADDRESS_NAME}, delivery.state, attempt, doubt, "
     "delivery.reason, ref"
 )
 _NAMES = "LEFT JOIN receiver USING (rid) LEFT JOIN address USING (aid)"
@@ -77,14 +77,14 @@ def find_delivery(
     connection: sqlite3.Connection, tenant: str, name: str
 ) -> tuple[DeliveryKey, DeliveryRow, str] | None:
     """A tenant's delivery by its id, with its notification; None if it does not exist."""
-    if (parts := _ID.fullmatch(name)) is None:
+    if (wanted := parse_delivery_id(name)) is None:
         return None
     row = connection.execute(
         f"SELECT {_COLUMNS}, notification.id FROM delivery JOIN notification USING (nid) {_NAMES} "
-        "WHERE nid = ? AND notification.tenant = ? AND delivery.rid = ? AND delivery.aid = ?",
-        (int(parts[1]), tenant, int(parts[2]), int(parts[3])),
+        "WHERE nid = ? AND delivery.rid = ? AND delivery.aid = ? AND accepted_ms = ? AND notification.tenant = ?",
+        (*wanted, tenant),
     ).fetchone()
-    return None if row is None else (DeliveryKey(row[0], row[1], row[4], row[2]), _show(row[:-1]), row[-1])
+    return None if row is None else (DeliveryKey(row[0], row[1], row[5], row[2]), _show(row[:-1]), row[-1])
 
 
 def retry(connection: sqlite3.Connection, key: DeliveryKey, now_ms: int, expires_ms: int) -> bool:
@@ -113,7 +113,7 @@ def retry(connection: sqlite3.Connection, key: DeliveryKey, now_ms: int, expires
     return True
 
 
-def _show(row: tuple[int, int, int, str | None, str, str | None, int, int, int, str, str]) -> DeliveryRow:
-    nid, rid, aid, receiver, channel, address, state, attempt, doubt, reason, ref = row
-    name = f"dlv_{nid}_{rid}_{aid}"
+def _show(row: tuple[int, int, int, int, str | None, str, str | None, int, int, int, str, str]) -> DeliveryRow:
+    nid, rid, aid, accepted_ms, receiver, channel, address, state, attempt, doubt, reason, ref = row
+    name = str(DeliveryId(nid, rid, aid, accepted_ms))
     return DeliveryRow(name, receiver, channel, address, State(state).label, attempt, bool(doubt), reason, ref)
