@@ -9,7 +9,7 @@ from typing import Any
 
 from godwit.dispatch.channels.webhook.http import HttpPoster
 from godwit.dispatch.feed.backoff import GIVE_UP_MS, LAST_MS, is_given_up, next_probe_ms
-from godwit.dispatch.feed.hooks import EventHooks
+from godwit.dispatch.feed.hooks import TENANT_SENDS_MAX, EventHooks
 from godwit.dispatch.feed.metrics import TENANTS_MAX, DispatchMetrics
 from godwit.dispatch.feed.watcher import EventWatcher, Fresh
 from godwit.dispatch.stores.sqlite.changes import Member, pack_members, unpack_members
@@ -101,4 +101,36 @@ async def test_an_event_whose_post_raises_waits_for_its_probe() -> None:
         running = asyncio.create_task(hooks.run())
         assert await store.failed.get() == "LookupError"
         running.cancel()
+        await hooks.stop()
+
+
+class ManyHooks(OneHook):
+    """A store with many webhooks of one tenant, whose endpoints do not answer, and one of another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[int] = []
+        self.other_began = asyncio.Event()
+
+    async def list_hooks(self, now_ms: int) -> list[Hook]:
+        many = [self._hook._replace(wid=number) for number in range(2 * TENANT_SENDS_MAX)]
+        return [*many, self._hook._replace(wid=1_000, tenant="other")]
+
+    async def read_parts(self, hook: Hook, limit: int) -> tuple[list[tuple[int, str, dict[str, Any]]], int]:
+        self.read.append(hook.wid)
+        if hook.tenant == "other":
+            self.other_began.set()
+        await asyncio.Event().wait()
+        raise AssertionError("it waits until it is cancelled")
+
+
+async def test_slow_endpoints_of_one_tenant_leave_connections_to_others() -> None:
+    store = ManyHooks()
+    hooks = EventHooks(store, HttpPoster((), sends_max=1, timeout_ms=1_000), lambda *_: b"", 60.0)
+    async with asyncio.timeout(60):
+        running = asyncio.create_task(hooks.run())
+        await store.other_began.wait()
+        assert sorted(store.read) == [*range(TENANT_SENDS_MAX), 1_000]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
         await hooks.stop()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +26,8 @@ from ..stores.sqlite.feed.hooks import Hook
 from .backoff import is_given_up, next_probe_ms
 
 BATCH_EVENTS = 50
+TENANT_SENDS_MAX = 16
+"""Webhooks of one tenant that are sent to at once: its slow endpoints leave connections to others."""
 
 
 class HookStore(Protocol):
@@ -56,6 +59,7 @@ class EventHooks:
         self._store, self._poster, self._sign_bytes, self._sweep_s = store, poster, sign_bytes, sweep_s
         self._stirred = asyncio.Event()
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._sends: Counter[str] = Counter()
 
     def stir(self) -> None:
         """There may be something to send."""
@@ -67,9 +71,10 @@ class EventHooks:
             while True:
                 self._stirred.clear()
                 for hook in await self._store.list_hooks(now_ms()):
-                    if hook.wid not in self._tasks:
+                    if hook.wid not in self._tasks and self._sends[hook.tenant] < TENANT_SENDS_MAX:
+                        self._sends[hook.tenant] += 1
                         self._tasks[hook.wid] = asyncio.create_task(self._drain(hook))
-                        self._tasks[hook.wid].add_done_callback(partial(self._end, hook.wid))
+                        self._tasks[hook.wid].add_done_callback(partial(self._end, hook))
                 try:
                     async with asyncio.timeout(self._sweep_s):
                         await self._stirred.wait()
@@ -84,12 +89,13 @@ class EventHooks:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self._poster.close()
 
-    def _end(self, wid: int, task: asyncio.Task[None]) -> None:
-        del self._tasks[wid]
+    def _end(self, hook: Hook, task: asyncio.Task[None]) -> None:
+        del self._tasks[hook.wid]
+        self._sends -= Counter({hook.tenant: 1})
         if task.cancelled():
             return
         if (error := task.exception()) is not None:
-            read_logger().error("dispatch_webhook_failed", webhook=wid, reason=f"{type(error).__name__}: {error}")
+            read_logger().error("dispatch_webhook_failed", webhook=hook.wid, reason=f"{type(error).__name__}: {error}")
         else:
             self.stir()  # it may have been replayed or put elsewhere while this task held it
 
