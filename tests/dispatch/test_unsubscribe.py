@@ -83,7 +83,7 @@ async def test_a_link_works_when_its_receiver_was_deleted(tmp_path: Path, runtim
         assert link is not None
         assert both.part is not None
         [(name,)] = await both.part.store.reader.run(
-            lambda connection: connection.execute("SELECT name FROM receiver").fetchall()
+            lambda connection: connection.execute("SELECT name FROM receiver WHERE name LIKE 'address:%'").fetchall()
         )
         assert await both.part.store.writer.run(lambda connection: delete_receiver(connection, "default", name))
         async with both.http.post(both.url + link[1].decode(), data="List-Unsubscribe=One-Click") as answer:
