@@ -231,7 +231,7 @@ def test_a_walk_of_retained_messages_at_qos_2_goes_on_where_the_session_left_it(
 
 
 def test_mqtt_3_3_2_12_a_repeat_sets_its_alias_too(opened: Open) -> None:
-    """Aliases begin anew with each connection, and a QoS 2 publish that is sent again may bring one."""
+    """Topic aliases are those of a connection, and a QoS 2 publish that is sent again may set one."""
     reader = opened()
     reader.granted(("repeat/#", 0))
     first, _ = come(opened, "repeats", V5)

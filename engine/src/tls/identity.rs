@@ -38,8 +38,8 @@ impl Certificates {
             other => return Err(format!("tls.client_certificates: {other}: is none of none, optional, required")),
         };
         let mut config = builder.with_cert_resolver(Arc::new(Names::read(settings)?));
-        // A client resumes by what it holds itself: nothing is kept for it here. Where certificates of clients are asked for, none
-        // resumes: a ticket holds the certificate as it was verified once, and it may have expired, or lost its authority.
+        // A client resumes by what it holds itself: nothing is kept for it here. With client certificates no
+        // session is resumed: a ticket holds the certificate as it was verified once, and it may have expired, or lost its authority.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         if matches!(settings.client_certificates.as_str(), "" | "none") {

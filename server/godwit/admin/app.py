@@ -18,7 +18,6 @@ from ..config.admin import AdminConfig
 from ..config.tls import TlsConfig
 from ..errors import ListenFailed
 from ..http_port.connection import attend
-from ..http_port.handshake import Handshake
 from ..pages.static_file import Handler
 from ..tls.accepting import stop_accepting
 from ..tls.context import make_tls_context, renew_context
@@ -40,6 +39,7 @@ from .changes import Changes
 from .guard import Guard
 from .hosts import is_host_allowed
 from .listener.connection import AdminConnection, AdminConnections
+from .listener.handshake import Handshake
 from .openapi import route as openapi
 from .turn import Turn
 from .view import NodeView
@@ -101,7 +101,7 @@ class AdminPort:
         """Closes the port."""
         if self._server is not None:
             await stop_accepting(self._server)
-        self._connections.close(AdminConnection)
+        self._connections.close()
         if self._runner is not None:
             await self._runner.cleanup()
 

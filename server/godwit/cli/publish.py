@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from ..client import Client
 
 IN_FLIGHT_MAX = 400
-IN_FLIGHT_BYTES_MAX = (
-    2_097_152  # escaped as badly as can be, six times as much: below the client's publish_queue_bytes_max
-)
+IN_FLIGHT_BYTES_MAX = 2 * 1_048_576
+"""JSON escapes make this six times as much at most, which is below the client's publish_queue_bytes_max."""
 READ_BYTES = 65_536
 LINE_BYTES_MAX = 64 * 1_048_576
 

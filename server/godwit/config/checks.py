@@ -39,40 +39,25 @@ def _check_access(config: Config) -> Iterator[ConfigInvalid]:
     has_tokens = bool(access.publish_tokens or access.publish_tokens_file)
     if access.mode == "basic" and not has_tokens:
         yield _refuse(config, "access.mode", "basic", "needs access.publish_tokens or access.publish_tokens_file")
-    if access.mode != "basic" and has_tokens:
-        yield _refuse(
-            config,
-            "access.mode",
-            access.mode,
-            "does not use publishing tokens, yet some are set",
-            hint='set it to "basic", or remove them',
-        )
-    if access.mode != "jwt" and access.anonymous_subscribe:
-        yield _refuse(
-            config,
-            "access.mode",
-            access.mode,
-            "does not use access.anonymous_subscribe, yet it is set: in modes none and basic everybody may subscribe to everything",
-            hint='set it to "jwt", or remove access.anonymous_subscribe',
-        )
-    if access.mode not in ("basic", "jwt") and (access.certificate_subscribe or access.certificate_publish):
-        yield _refuse(
-            config,
-            "access.mode",
-            access.mode,
-            "does not use access.certificate_subscribe and access.certificate_publish, yet one is set",
-            hint='set it to "basic" or "jwt", or remove them',
-        )
     if access.mode == "custom" and not access.authorizer:
         yield _refuse(config, "access.authorizer", "", "must name the authorizer as module:attribute")
-    if access.mode != "custom" and access.authorizer:
-        yield _refuse(
-            config,
-            "access.mode",
-            access.mode,
-            "does not use access.authorizer, yet it is set",
-            hint='set it to "custom", or remove access.authorizer',
-        )
+    of_certificates = access.certificate_subscribe or access.certificate_publish
+    everybody = "; in modes none and basic everybody may subscribe to everything"
+    for modes, is_set, bound, remedy in (
+        (("basic",), has_tokens, "publishing tokens, yet some are set", "remove them"),
+        (("jwt",), access.anonymous_subscribe, f"access.anonymous_subscribe, yet it is set{everybody}", "remove it"),
+        (
+            ("basic", "jwt"),
+            of_certificates,
+            "access.certificate_subscribe and access.certificate_publish, yet one is set",
+            "remove them",
+        ),
+        (("custom",), access.authorizer, "access.authorizer, yet it is set", "remove access.authorizer"),
+    ):
+        if is_set and access.mode not in modes:
+            wanted = " or ".join(f'"{mode}"' for mode in modes)
+            hint = f"set it to {wanted}, or {remedy}"
+            yield _refuse(config, "access.mode", access.mode, f"does not use {bound}", hint=hint)
     if access.authorizer.count(":") > 1:
         yield _refuse(
             config, "access.authorizer", access.authorizer, "must be module:attribute, or an entry point's name"

@@ -58,11 +58,6 @@ class Connections:
         self._waiting.pop(connection, None)
         self._busy.pop(connection, None)
 
-    def note_malformed(self, address: str | None, why: str) -> None:
-        """A request is not HTTP, or a handshake failed. Ports that count them say so here."""
-
-    def close(self, kept: type[Counted]) -> None:
-        """Close all but those of a class, which the library closes."""
-        for one in [one for one in (*self._waiting, *self._busy) if not isinstance(one, kept)]:
-            self.leave(one)
-            one.force_close()
+    def list_all(self) -> tuple[Counted, ...]:
+        """All of them."""
+        return (*self._waiting, *self._busy)

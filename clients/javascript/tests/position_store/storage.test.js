@@ -100,7 +100,7 @@ for (const [how, storage] of Object.entries(BLOCKED)) {
   });
 }
 
-test("an entry of this tab that is no position is refused, and does not begin anew in silence", () => {
+test("an entry of this tab that is no position is refused; the tab does not start without a position", () => {
   const storage = new FakeStorage();
   storage.setItem("godwit:n:tab:/a", "{broken");
   assert.throws(() => open(storage, "tab").get("/a"), PositionInvalid);

@@ -25,7 +25,7 @@ const PATIENCE: usize = 8;
 
 impl Shard {
     pub(super) fn take_publish(&mut self, socket: u32, publish: &Publish<'_>) -> Result<Step, Fault> {
-        // Of a repeat, too: an alias that comes with it is for the packets that follow on this connection [MQTT-3.3.2-12].
+        // A repeat, too, sets its topic alias for the packets that follow on this connection [MQTT-3.3.2-12].
         let subject = self.subject_of_publish(socket, publish)?;
         if self.is_known(socket, publish)? {
             self.commit();

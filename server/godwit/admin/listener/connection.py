@@ -39,6 +39,13 @@ class AdminConnections(Connections):
             self._line_at = time.monotonic()
             read_logger().warning("admin_request_malformed", address=address, reason=why, count=self.malformed)
 
+    def close(self) -> None:
+        """Close handshakes; the library closes connections."""
+        for one in self.list_all():
+            if not isinstance(one, AdminConnection):
+                self.leave(one)
+                one.force_close()
+
     def count(self) -> dict[MetricSpec, float]:
         """The counts for /metrics."""
         counts = {"admin_requests_malformed": self.malformed, "admin_connections_evicted": self.evicted}
@@ -46,7 +53,11 @@ class AdminConnections(Connections):
 
 
 class AdminConnection(BoundedConnection):
-    """A connection whose malformed request gets a short answer."""
+    """A connection whose malformed request is counted, and gets a short answer."""
+
+    def __init__(self, server: web.Server, connections: AdminConnections, head_s: float) -> None:
+        super().__init__(server, connections, head_s)
+        self._admin_connections = connections
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -54,7 +65,7 @@ class AdminConnection(BoundedConnection):
         """A malformed request is the client's error: no traceback is logged."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
-        self.connections.note_malformed(request.remote, type(exc).__name__)
+        self._admin_connections.note_malformed(request.remote, type(exc).__name__)
         answer = web.Response(status=status, text="the request is not valid HTTP\n")
         answer.headers["Server"] = "godwit"  # without one, the library would name itself
         answer.force_close()

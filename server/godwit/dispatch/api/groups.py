@@ -126,8 +126,8 @@ class GroupApi:
         return answer({**imported, "version": version})
 
     async def set_version(self, request: web.Request) -> web.Response:
-        tenant, name = await self._read_names(request, "manage")
         """Make a version current whose import has ended."""
+        tenant, name = await self._read_names(request, "manage")
         body, _ = read_body(await read_bytes(request), VersionBody)
         why = await self._store.writer.run(lambda connection: switch(connection, tenant, name, body.version))
         if why is None:

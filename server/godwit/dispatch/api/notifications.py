@@ -70,16 +70,11 @@ class NotificationApi:
 
     async def post(self, request: web.Request) -> web.Response:
         caller = await self._keys.read_request(request, "send")
-        tenant = caller.tenant
         key = request.headers.get("Idempotency-Key")
         if key is not None and not (1 <= len(key) <= self._limits.name_characters_max and is_text(key)):
             detail = f"Idempotency-Key must have 1 to {self._limits.name_characters_max} characters in UTF-8"
             raise RequestRefused(DispatchCode.REQUEST_INVALID, detail)
-        kind = "test\0" if caller.is_test else ""  # keys of staging and of production do not meet
-        name = (
-            secrets.token_hex(12) if key is None else hashlib.sha256(f"{kind}{tenant}\0{key}".encode()).hexdigest()[:32]
-        )
-        return await self._accept(request, caller, name)
+        return await self._accept(request, caller, secrets.token_hex(12) if key is None else _name_by_key(key, caller))
 
     async def put(self, request: web.Request) -> web.Response:
         caller = await self._keys.read_request(request, "send")
@@ -244,6 +239,12 @@ class NotificationApi:
             else {}
         )
         return answer({**counts, **content, "content_bytes": len(draft.body)})
+
+
+def _name_by_key(key: str, caller: Caller) -> str:
+    """The id of the notification that a request with an Idempotency-Key makes. Keys of test and of live requests do not meet."""
+    kind = "test\0" if caller.is_test else ""
+    return hashlib.sha256(f"{kind}{caller.tenant}\0{key}".encode()).hexdigest()[:32]
 
 
 def _mark_test(fingerprint: bytes, caller: Caller) -> bytes:

@@ -38,9 +38,8 @@ async def take_pages(dispatcher: Dispatcher, hints: Hints, sweep_s: float) -> No
         if tenant is None:
             passed_over = 0
             await hints.wait(sweep_s)
-        elif not dispatcher.has_room(
-            tenant
-        ):  # its endpoints are slow: others go first, what is urgent, and what has other endpoints
+        elif not dispatcher.has_room(tenant):
+            # Its endpoints are slow: others go first, then what is urgent, and what has other endpoints.
             hints.add(tenant)
             if dispatcher.has_urgent_room(tenant) and await dispatcher.work_page(tenant, Priority.HIGH):
                 continue

@@ -25,6 +25,6 @@ class DeliveryId(NamedTuple):
 
 
 def parse_delivery_id(text: str) -> DeliveryId | None:
-    """The numbers of an id; None if the text is none."""
+    """The numbers of an id; None if the text is not an id."""
     parts = _ID.fullmatch(text)
     return None if parts is None else DeliveryId(*(int(part) for part in parts.groups()))

@@ -1,4 +1,4 @@
-"""A TLS connection of a port during its handshake: counted and limited like any other from the moment it is accepted.
+"""A TLS connection of the admin port during its handshake: counted and limited like any other from the moment it is accepted.
 
 Owns the timeout of the handshake and its entry among the connections. After the handshake, the connection that `make`
 creates replaces it.
@@ -10,15 +10,18 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from .connection import BoundedConnection
-from .connections import Connections
+from .connection import AdminConnection, AdminConnections
 
 
 class Handshake(asyncio.Protocol):
     """One for each accepted connection."""
 
     def __init__(
-        self, make: Callable[[], BoundedConnection], connections: Connections, context: ssl.SSLContext, timeout_s: float
+        self,
+        make: Callable[[], AdminConnection],
+        connections: AdminConnections,
+        context: ssl.SSLContext,
+        timeout_s: float,
     ) -> None:
         self._make, self._connections, self._context, self._timeout_s = make, connections, context, timeout_s
         self._transport: asyncio.Transport | None = None
