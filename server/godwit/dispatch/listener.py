@@ -54,7 +54,7 @@ class Listener:
         """`setting` is the setting that an error names."""
         self._runner = web.AppRunner(app, access_log=None)
         self._setting, self._tls, self._head_s = setting, tls, limits.request_head_ms_max / 1_000
-        self._connections = Connections(share_of_descriptors(limits.port_connections_max, DESCRIPTORS_SHARE))
+        self.connections = Connections(share_of_descriptors(limits.port_connections_max, DESCRIPTORS_SHARE))
         self._server: asyncio.Server | None = None
 
     async def start(self, wanted: Address) -> Address:
@@ -64,7 +64,7 @@ class Listener:
         assert server is not None, "setup makes one"
 
         def make() -> Connection:
-            return Connection(server, self._connections, self._head_s)
+            return Connection(server, self.connections, self._head_s)
 
         try:
             self._server = await asyncio.get_running_loop().create_server(
@@ -87,3 +87,13 @@ class Listener:
         if self._server is not None:
             await stop_accepting(self._server)
         await self._runner.cleanup()
+
+
+def count_connections(listeners: Iterable[Listener]) -> dict[str, tuple[str, float]]:
+    """The metrics of ports: name → help and value."""
+    tables = [listener.connections for listener in listeners]
+    evicted = "Connections closed at port_connections_max, because they were silent longest."
+    return {
+        "godwit_dispatch_connections": ("Open connections of the ports.", sum(map(len, tables))),
+        "godwit_dispatch_connections_evicted_total": (evicted, sum(table.evicted for table in tables)),
+    }

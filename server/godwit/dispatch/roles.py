@@ -58,7 +58,7 @@ from .fanout.lanes import Places
 from .fanout.run import hold
 from .feed.presence import Presence
 from .feed.roles import FeedRoles
-from .listener import Listener, choose_public
+from .listener import Listener, choose_public, count_connections
 from .model import Head, InboxItem, Shipment
 from .pure.clients import list_networks
 from .pure.mail_lane import domain_of
@@ -265,7 +265,7 @@ class Roles:
             InboxApi(self._store, self._limits, self._signing, self._waiters, self._announce),
         )
         routes = [route for part in parts for route in part.list_routes()]
-        routes += self._feed.list_routes(keys, self._check_address)
+        routes += self._feed.list_routes(keys, self._check_address, lambda: count_connections(self._listeners))
         routes += [web.get("/v1/keys.json", self._show_keys), web.get("/health/ready", self._show_ready)]
         routes += [web.get("/health/live", self._show_live)]
         app.add_routes(routes)

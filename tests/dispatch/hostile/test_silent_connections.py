@@ -43,5 +43,9 @@ async def test_silent_connections_keep_nobody_out(tmp_path: Path, runtime: Path)
         ] == 202
         status, answer = await waiting  # a poll that waits is not silent
         assert status == 200 and answer["items"]
+        async with both.http.get(f"{both.url}/metrics", headers={"Authorization": f"Bearer {both.key}"}) as metrics:
+            text = await metrics.text()
+        [line] = [one for one in text.splitlines() if one.startswith("godwit_dispatch_connections_evicted_total ")]
+        assert int(float(line.split()[-1])) >= 80
         for _, writer in silent:
             writer.close()

@@ -62,14 +62,19 @@ class FeedRoles:
             **written,
         }
 
-    def list_routes(self, keys: KeyRing, check_address: Callable[[str, str], None]) -> list[web.RouteDef]:
-        """The API of the feed, and the metrics for scope `operator`."""
+    def list_routes(
+        self,
+        keys: KeyRing,
+        check_address: Callable[[str, str], None],
+        count: Callable[[], dict[str, tuple[str, float]]],
+    ) -> list[web.RouteDef]:
+        """The API of the feed, and the metrics for scope `operator`, with those of `count`: name → help and value."""
         api = self._api = EventApi(self._store, keys, self._limits, self._signing, self._poster, check_address)
         self._watcher.tell(api.take)
 
         async def show_metrics(request: web.Request) -> web.Response:
             await keys.read_request(request, "operator")
-            return web.Response(text=self.metrics.show(await self._read_values(api)))
+            return web.Response(text=self.metrics.show({**await self._read_values(api), **count()}))
 
         return [*api.list_routes(), web.get("/metrics", show_metrics, allow_head=False)]
 
